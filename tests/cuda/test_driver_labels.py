@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cuda.driver_labels import with_driver
+from webhook.cuda.offer import with_driver
 from webhook.model.versions import parse_version
 
 NEW = {

@@ -10,16 +10,12 @@ PACKAGE = Path(__file__).parents[2] / "webhook"
 
 TAKING = {
     "deciding_finding": 3,
-    "judge_without_gate": 3,
     "legacy_gate": 3,
     "remedy": 4,
     "expected_labels": 3,
     "assess": 3,
     "remedy_for": 4,
     "offer_of": 2,
-    "fit": 4,
-    "render_answer": 5,
-    "render_by_kind": 5,
     "newest_cuda": 2,
     "node_kinds": 4,
     "capacity_of": 3,

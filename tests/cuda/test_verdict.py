@@ -13,7 +13,7 @@ from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
 from webhook.cuda.offer import Offer, offer_from
-from webhook.cuda.verdict import judge, judge_without_gate
+from webhook.cuda.verdict import judge
 from webhook.gpus.gpu_table import GPUS
 from webhook.gpus.steering import Cause
 from webhook.model.versions import Version, parse_version
@@ -281,9 +281,3 @@ def test_every_verdict_has_a_cause_and_a_reason(need, offer):
     assert judgement.reason
     assert not judgement.reason.endswith(".")
     assert judge(need, offer) == judgement
-
-
-@checked
-@given(NEEDS, OFFERS)
-def test_the_toolkits_check_does_not_change_the_verdict(need, offer):
-    assert replace(judge(need, offer), gate=Gate.UNKNOWN) == judge_without_gate(need, offer)

@@ -5,7 +5,7 @@ without the label, nodes that are added later and autoscaled pools stay eligible
 will write later counts as if the node had it already.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal
@@ -16,7 +16,7 @@ from webhook.cuda.gate import Gate
 from webhook.cuda.libcuda_check import Effect
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
-from webhook.cuda.verdict import Judgement, judge, judge_without_gate
+from webhook.cuda.verdict import Judgement, judge
 from webhook.gpus.steering import (
     COMPUTE,
     DRIVER,
@@ -158,43 +158,29 @@ def assess(
 ) -> Assessment:
     """Judge containers with these needs on nodes of each class.
 
-    Most pods are assessed against the same sequence of classes, so assessments are kept. That of a pod with many
-    containers is not kept, because it would take up memory.
+    Most pods are assessed against the same classes, so assessments are kept. That of a pod with many containers is not
+    kept, because it would take up memory.
     """
+    allowed = is_forward_compat_allowed, forced_compat
     if len(needs) > _MOST_NEEDS_KEPT:
-        return _assessment(_judged, needs, classes, tables, (is_forward_compat_allowed, forced_compat))
-    key = id(classes), needs, tables, is_forward_compat_allowed, forced_compat
-    known = _kept.get(key)
-    if known is None:
-        known = classes, _assessment(_pod_verdict, needs, classes, tables, (is_forward_compat_allowed, forced_compat))
-        if len(_kept) * (len(classes) + 1) >= _MOST_KEPT:
-            _kept.clear()
-        _kept[key] = known
-    return known[1]
+        return _assessment.__wrapped__(needs, tuple(classes), tables, allowed)
+    return _assessment(needs, tuple(classes), tables, allowed)
 
 
 _MOST_NEEDS_KEPT = 4
 """Containers of a pod whose assessment is kept. Tenants decide how many containers a pod has."""
-_MOST_KEPT = 4096
-"""Node verdicts that are kept, approximately. They take some megabytes at most."""
-_kept: dict[tuple[int, tuple[Need, ...], CudaTables, bool, ForcedCompat], tuple[Sequence[NodeClass], Assessment]] = {}
-"""Each value holds on to its classes, so that no other sequence gets the same id meanwhile."""
-
 
 _Allowed = tuple[bool, ForcedCompat]
 """Whether images may need forward compatibility, and the setting `forcedCompat`."""
 
 
+@lru_cache(maxsize=256)
 def _assessment(
-    judged: Callable[[tuple[Need, ...], Offer, CudaTables, _Allowed], PodVerdict],
-    needs: tuple[Need, ...],
-    classes: Iterable[NodeClass],
-    tables: CudaTables,
-    allowed: _Allowed,
+    needs: tuple[Need, ...], classes: tuple[NodeClass, ...], tables: CudaTables, allowed: _Allowed
 ) -> Assessment:
     offers = [(nodes, offer_of(nodes.labels, tables.gpus, nodes.by_slices)) for nodes in classes]
-    verdicts = [NodeVerdict(nodes, judged(needs, offer, tables, allowed)) for nodes, offer in offers]
-    return Assessment(tuple(verdicts), tables)
+    judged = {offer: _judged(needs, offer, tables, allowed) for offer in dict.fromkeys(offer for _, offer in offers)}
+    return Assessment(tuple([NodeVerdict(nodes, judged[offer]) for nodes, offer in offers]), tables)
 
 
 def merged_by_offer(verdicts: Iterable[NodeVerdict]) -> list[NodeVerdict]:
@@ -210,8 +196,7 @@ def merged_by_offer(verdicts: Iterable[NodeVerdict]) -> list[NodeVerdict]:
 
 def _judged(needs: tuple[Need, ...], offer: Offer, tables: CudaTables, allowed: _Allowed) -> PodVerdict:
     is_forward_compat_allowed, forced_compat = allowed
-    ask = judge if len(needs) <= _MOST_NEEDS_KEPT else judge_without_gate
-    judgements = tuple(ask(need, offer, tables).counting(*_COUNTING[forced_compat]) for need in needs)
+    judgements = tuple(judge(need, offer, tables).counting(*_COUNTING[forced_compat]) for need in needs)
     refused = {Verdict.INCOMPATIBLE}
     if not is_forward_compat_allowed:
         refused.add(Verdict.FORWARD_COMPAT_ONLY)
@@ -220,6 +205,3 @@ def _judged(needs: tuple[Need, ...], offer: Offer, tables: CudaTables, allowed: 
         return PodVerdict(offer, judgements, Verdict.INCOMPATIBLE, judgements[min(failing)].cause, failing)
     found = {judgement.verdict for judgement in judgements}
     return PodVerdict(offer, judgements, next(one for one in _WORST_FIRST if one in found), Cause.NONE, failing)
-
-
-_pod_verdict = lru_cache(maxsize=2048)(_judged)

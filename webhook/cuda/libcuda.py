@@ -8,13 +8,12 @@ LD_LIBRARY_PATH names. The rows about images are in `data/libcuda.yaml`.
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
-from typing import Any
 
 from webhook.cuda import DATA
 from webhook.model.versions import Version, parse_version
-from webhook.yaml_files.shipped_tables import read_table
+from webhook.yaml_files.shipped_tables import read_rows, read_table
 
 PATH = "LD_LIBRARY_PATH"
 ON_GKE = "/usr/local/nvidia/lib64"
@@ -68,14 +67,14 @@ class Loads(Enum):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LibcudaRow:
-    """A row of the table, which says what its fields are. `path` is None if it is not known."""
+    """A row of the table, which says what its fields are. `places` is LD_LIBRARY_PATH, None if it is not known."""
 
     images: tuple[str, ...] = ()
-    first: Version = _NONE
-    last: Version = _NONE
+    first: Version = field(default=_NONE, metadata={"key": "from"})
+    last: Version = field(default=_NONE, metadata={"key": "to"})
     tags: re.Pattern[str] = re.compile("")
     cache: str = ""
-    path: str | None = None
+    places: tuple[str, ...] | None = field(default=None, metadata={"key": "path"})
     has_entry_point: bool = False
     again: int | None = None
     cuda: Version | None = None
@@ -84,25 +83,9 @@ class LibcudaRow:
     directory: str = ""
     arch: str = ""
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "LibcudaRow":
-        """Read a row of the table."""
-        return cls(
-            tuple(row["images"]),
-            parse_version(row["from"]),
-            parse_version(row["to"]),
-            re.compile(row.get("tags", ""), re.ASCII),
-            row.get("cache", ""),
-            ":".join(row["path"]) if "path" in row else None,
-            row.get("entryPoint", False),
-            row.get("again"),
-            parse_version(row["cuda"]) if "cuda" in row else None,
-            *(row.get(key, "") for key in ("mended", "switch", "directory", "arch")),
-        )
-
 
 NO_ROW = LibcudaRow()
-ROWS: tuple[LibcudaRow, ...] = tuple(map(LibcudaRow.of, read_table(DATA / "libcuda.yaml")["images"]))
+ROWS = read_rows(LibcudaRow, read_table(DATA / "libcuda.yaml")["images"], "libcuda.yaml")
 SWITCHES = frozenset(row.switch for row in ROWS if row.switch)
 """Every variable that puts cuda-compat first."""
 
@@ -154,7 +137,8 @@ def libcuda_of(  # noqa: PLR0913  # all but two by name
     has_entry_point = is_checked or row.has_entry_point
     runs_entry_point = start is Start.ENTRY_POINT or (is_checked and start is Start.SHELL)
     switch = env.get(row.switch, "0")
-    own = env.get(PATH, row.path if path is None else path)
+    of_row = None if row.places is None else ":".join(row.places)
+    own = env.get(PATH, of_row if path is None else path)
 
     def loads(*, is_gke: bool) -> Loads:
         found = Loads.COMPAT if switch == "1" else Loads.UNKNOWN

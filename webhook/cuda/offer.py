@@ -236,3 +236,32 @@ def _arch(text: str, problems: list[str]) -> str:
         problems.append(f"arch: {spelled(text)} is no CPU architecture; write one such as amd64 or arm64")
         return ""
     return name
+
+
+def with_driver(labels: Mapping[str, str], driver: Version, cuda: Version) -> dict[str, str | None]:
+    """What changes in the labels of a node that gets another driver, whose newest CUDA is `cuda`.
+
+    Names that the node has are kept, present or deprecated ones. A node with none of them gets them all: whoever asks
+    knows the driver, although no label told it. Of a driver that is only a branch, such as 580, the other numbers are
+    not known; their labels become None, which takes them away.
+
+    >>> with_driver({"nvidia.com/cuda.driver.major": "535"}, Version((580,)), Version((13, 0)))
+    {'nvidia.com/cuda.driver.major': '580', 'nvidia.com/cuda.driver.minor': None, 'nvidia.com/cuda.driver.rev': None}
+    """
+    is_told = any(name in labels for names in (*_DRIVER_LABELS, *_RUNTIME_LABELS) for name in names)
+    changes: dict[str, str | None] = {}
+    is_driver_told = any(name in labels for names in _DRIVER_LABELS for name in names)
+    for (whole, present, deprecated), version in ((_DRIVER_LABELS, driver), (_RUNTIME_LABELS, cuda.cut(2))):
+        texts = str(version).split(".")
+        missing = "" if len(texts) > 1 else None
+        for names in ((*whole, *present), deprecated):
+            if is_told and not any(name in labels for name in names):
+                continue
+            numbers = names[-len(deprecated) :]
+            changes |= {name: texts[at] if at < len(texts) else missing for at, name in enumerate(numbers)}
+            if names != numbers:
+                changes[names[0]] = str(version) if len(texts) > 1 else None
+        changes = {key: value for key, value in changes.items() if labels.get(key) != value}
+        if is_driver_told and not changes:
+            return {}  # it has this driver, and says itself what that runs
+    return changes

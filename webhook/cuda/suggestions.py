@@ -6,16 +6,15 @@ published images of nvidia/cuda, and NVIDIA's monthly series, are in `data/sugge
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import Any
 
 from webhook.cuda import DATA
-from webhook.cuda.releases import MONTHS, RELEASES, TORCH, built_with, is_between, monthly_cuda, version_of
+from webhook.cuda.releases import MONTHS, RELEASES, TORCH, is_between, monthly_cuda, version_of
 from webhook.model.image import parse_reference
 from webhook.model.shape import FormatError
 from webhook.model.versions import Version, parse_version
-from webhook.yaml_files.shipped_tables import read_table
+from webhook.yaml_files.shipped_tables import read_rows, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +29,6 @@ class PublishedImages:
     systems: tuple[str, ...]
     plain_systems: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "PublishedImages":
-        """Read a row of the table."""
-        systems, plain = tuple(row["systems"]), tuple(row.get("plainSystems", ()))
-        return cls(parse_version(row["cuda"]), row["cudnn"], systems, plain)
-
     def system_like(self, wanted: str, *, with_cudnn: bool) -> str | None:
         """The system itself if it exists, else the newest release of its distribution; None if there is none."""
         published = self.systems if with_cudnn else self.systems + self.plain_systems
@@ -48,7 +41,7 @@ class PublishedImages:
 
 _TABLE = read_table(DATA / "suggestions.yaml")
 
-PUBLISHED: tuple[PublishedImages, ...] = tuple(map(PublishedImages.of, _TABLE["published"]))
+PUBLISHED = read_rows(PublishedImages, _TABLE["published"], "suggestions.yaml")
 """Newest CUDA first."""
 
 
@@ -60,10 +53,6 @@ _TOOLKIT = re.compile(
 _MONTH = re.compile(r"([12][0-9]\.[01][0-9])(?:\.[0-9]{1,2})?-([a-z0-9-]+)", re.ASCII)
 _TORCH = re.compile(r"([0-9]+\.[0-9]+)(\.[0-9]+)-cuda[0-9.]+-(cudnn[0-9]+-(?:runtime|devel))", re.ASCII)
 _TENSORFLOW = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-gpu(?:-jupyter)?)", re.ASCII)
-_VLLM = re.compile(r"(v[0-9]+\.[0-9]+\.[0-9]+(?:\.post[0-9]+)?)(-cu130)?", re.ASCII)
-_SGLANG = re.compile(r"(v[0-9]+\.[0-9]+\.[0-9]+(?:\.post[0-9]+)?)-cu130", re.ASCII)
-_TEXT_EMBEDDINGS = re.compile(r"(?:[a-z0-9]+-)?([0-9]+\.[0-9]+(?:\.[0-9]+)?)", re.ASCII)
-_RAPIDS = re.compile(r"([0-9]{2}\.[0-9]{2})-cuda13-(py3\.[0-9]{1,2})", re.ASCII)
 
 _SERIES: Mapping[str, Mapping[str, tuple[str, str]]] = {
     framework: {row["ending"]: (row["first"], row["last"]) for row in rows}
@@ -71,16 +60,27 @@ _SERIES: Mapping[str, Mapping[str, tuple[str, str]]] = {
 }
 """The first and the last month of NVIDIA's monthly releases, by framework and ending of the tag."""
 
-_CU_129 = Version((12, 9))
-_VLLM_CU_129 = (parse_version("0.20.0"), parse_version("0.28"))
-"""First and last version of vLLM whose images also exist with -cu129."""
-_SGLANG_CU_129 = (parse_version("0.5.9"), parse_version("0.5.19"))
-"""First and last version of SGLang whose images exist with -cu129. The last one is the last for CUDA 12."""
-_RAPIDS_BOTH = ("25.12", "26.08")
-"""First and last release of RAPIDS whose images exist for both CUDA 12 and 13."""
-_VLLM_BEFORE: tuple[tuple[str, str], ...] = (("v0.19.0", "12.9"), ("v0.8.5", "12.4"), ("v0.4.1", "12.1"))
-"""Known releases of vLLM for older CUDA versions."""
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """Tags of some images, and the tags to `suggest` instead for releases from `first` to `last`, which need `cuda`."""
+
+    images: tuple[str, ...]
+    tags: re.Pattern[str]
+    suggest: tuple[str, ...]
+    cuda: Version | None = None
+    first: Version | None = field(default=None, metadata={"key": "from"})
+    last: Version | None = field(default=None, metadata={"key": "to"})
+
+    def propose(self, tag: str, newest: Version) -> Iterator[str]:
+        found, version = self.tags.fullmatch(tag), version_of(tag)
+        if found is None or (self.cuda is not None and not _needs_at_most(self.cuda, newest)):
+            return
+        if self.first is None or self.last is None or (version and is_between(version, self.first, self.last)):
+            yield from map(found.expand, self.suggest)
+
+
+_STEPS = read_rows(_Step, _TABLE["steps"], "suggestions.yaml")
 
 _TRIED = 24
 """Most suggestions that `is_fine` checks for one image."""
@@ -104,10 +104,12 @@ def suggestions(image: str, newest: Version) -> Iterator[str]:
     except FormatError:
         return
     parts = reference.repository.split("/")
-    propose = _BY_END.get("/".join(parts[-2:])) or (_rapids if "rapidsai" in parts[-3:-1] else None)
+    names = {"/".join(parts[-2:]), *(f"{part}/*" for part in parts[-3:-1])}
+    proposing = [propose for name, propose in _BY_END.items() if name in names]
+    proposing += [step.propose for step in _STEPS if not names.isdisjoint(step.images)]
     written = image.partition("@")[0]
     written = written[: -len(reference.tag) - 1] if written.endswith(f":{reference.tag}") else written
-    if propose is not None and reference.tag:
+    for propose in proposing if reference.tag else ():
         yield from (f"{written}:{tag}" for tag in propose(reference.tag, newest) if tag != reference.tag)
 
 
@@ -163,46 +165,9 @@ def _tensorflow(tag: str, newest: Version) -> Iterator[str]:
             yield f"{last}.0{found[1]}"
 
 
-def _vllm(tag: str, newest: Version) -> Iterator[str]:
-    found, version = _VLLM.fullmatch(tag), version_of(tag)
-    if found is None or version is None:
-        return
-    if _needs_at_most(_CU_129, newest):
-        if is_between(version, *_VLLM_CU_129):
-            yield f"{found[1]}-cu129"
-        row = built_with(RELEASES["vllm"], tag)
-        if found[2] and row is not None and row.cuda == _CU_129:
-            yield found[1]
-    for older, cuda in _VLLM_BEFORE:
-        if _needs_at_most(parse_version(cuda), newest) and not parse_version(older[1:]).at_least(version):
-            yield older
-
-
-def _sglang(tag: str, newest: Version) -> Iterator[str]:
-    found, version = _SGLANG.fullmatch(tag), version_of(tag)
-    if found and version and _needs_at_most(_CU_129, newest) and version.at_least(_SGLANG_CU_129[0]):
-        last = _SGLANG_CU_129[1]
-        yield f"{found[1] if last.at_least(version) else f'v{last}'}-cu129"
-
-
-def _text_embeddings(tag: str, newest: Version) -> Iterator[str]:
-    """The image of the same release for other GPUs. Each release has the same CUDA for all of them."""
-    if newest and (found := _TEXT_EMBEDDINGS.fullmatch(tag)):
-        yield from (f"{gpus}{found[1]}" for gpus in ("", "turing-", "86-", "89-", "hopper-", "100-", "120-"))
-
-
-def _rapids(tag: str, newest: Version) -> Iterator[str]:
-    found = _RAPIDS.fullmatch(tag)
-    if found and _RAPIDS_BOTH[0] <= found[1] <= _RAPIDS_BOTH[1] and _needs_at_most(_CU_129, newest):
-        yield f"{found[1]}-cuda12-{found[2]}"
-
-
 _BY_END: Mapping[str, Suggest] = {
     "nvidia/cuda": _nvidia_cuda,
     **{f"nvidia/{framework}": _of_ngc(framework) for framework in _SERIES},
     "pytorch/pytorch": _pytorch,
     "tensorflow/tensorflow": _tensorflow,
-    "vllm/vllm-openai": _vllm,
-    "lmsysorg/sglang": _sglang,
-    "huggingface/text-embeddings-inference": _text_embeddings,
 }

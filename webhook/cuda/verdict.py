@@ -80,23 +80,6 @@ class Judgement:
 @lru_cache(maxsize=2048)
 def judge(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> Judgement:
     """The verdict about an image that needs `need` on nodes that offer `offer`."""
-    judgement = judge_without_gate(need, offer, tables)
-    if need.kind in (BuiltFor.NONE, BuiltFor.OTHER):
-        return judgement
-    gate = legacy_gate(need.env, offer, tables)
-    if gate is Gate.FAIL and judgement.verdict is not Verdict.INCOMPATIBLE:
-        without_arch = legacy_gate(need.env, replace(offer, compute=None), tables)
-        if without_arch is not Gate.FAIL:
-            reason = (
-                f"its NVIDIA_REQUIRE_CUDA asks for another compute capability (arch); {checks.gpu_of(offer)}, and it "
-                "is not known whether the container toolkit of the node checks that"
-            )
-            return replace(judgement, verdict=Verdict.UNKNOWN, cause=Cause.GPU, reason=reason, gate=gate, common="")
-    return replace(judgement, gate=gate)
-
-
-def judge_without_gate(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -> Judgement:
-    """The verdict without the container toolkit's own check, whose cost depends on what tenants write."""
     if need.kind is BuiltFor.NONE:
         return Judgement(Verdict.COMPATIBLE, Cause.NONE, "the image needs no CUDA", Gate.NOT_APPLICABLE)
     if need.kind is BuiltFor.OTHER:
@@ -105,7 +88,15 @@ def judge_without_gate(need: Need, offer: Offer, tables: CudaTables = SHIPPED) -
         verdict, cause, reason, *_ = _softened(other) if need.is_changed else other
         return Judgement(verdict, cause, reason, Gate.NOT_APPLICABLE)
     found = deciding_finding(need, offer, tables)
-    wrong = libcuda(need, offer, found.verdict, tables)
-    return Judgement(
-        found.verdict, found.cause, found.reason, Gate.UNKNOWN, wrong, is_on_cpu=found.is_on_cpu, common=found.common
-    )
+    verdict, cause, reason, common = found.verdict, found.cause, found.reason, found.common
+    wrong = libcuda(need, offer, verdict, tables)
+    gate = legacy_gate(need.env, offer, tables)
+    if gate is Gate.FAIL and verdict is not Verdict.INCOMPATIBLE:
+        without_arch = legacy_gate(need.env, replace(offer, compute=None), tables)
+        if without_arch is not Gate.FAIL:
+            verdict, cause, common = Verdict.UNKNOWN, Cause.GPU, ""
+            reason = (
+                f"its NVIDIA_REQUIRE_CUDA asks for another compute capability (arch); {checks.gpu_of(offer)}, and it "
+                "is not known whether the container toolkit of the node checks that"
+            )
+    return Judgement(verdict, cause, reason, gate, wrong, is_on_cpu=found.is_on_cpu, common=common)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
-from webhook.cuda.driver_labels import with_driver
-from webhook.cuda.offer import Offer, offer_of
+from webhook.cuda.offer import Offer, offer_of, with_driver
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.node_index import NodeTable
 from webhook.facts.nodes import Node
