@@ -53,7 +53,7 @@ properties: $(READY) ## Property tests with ten times as many examples; after a 
 fuzz: $(READY) ## Reviews drawn by chance: what holds of every answer; FUZZ_REVIEWS and FUZZ_SEED ask for others
 	$(BIN)/python -m pytest -q tests/lab/fuzz
 
-growth: $(READY) ## Pods with long lists, whose decisions may take no more than their length; `make soak` has all pairs
+growth: $(READY) ## Pods with long lists, whose decisions may take no more than their length; GROWTH_MINUTES has all pairs
 	$(BIN)/python -m pytest -q tests/lab/growth
 
 soak: $(READY) ## Storms, and whole installations: minutes of load and faults against real parts

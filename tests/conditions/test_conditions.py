@@ -1,5 +1,6 @@
 """The matchConditions that are shipped, judged by the evaluator of an API server, against the engine."""
 
+import os
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tests.deploy.manifests import needs_helm, rendered
 from tests.lab.fuzz.world import World
 from webhook.model.accelerators import GPU_PATTERNS
 
-SEED, REQUESTS = 1, 1500
+SEED, REQUESTS = int(os.environ.get("FUZZ_SEED", "1")), int(os.environ.get("CONDITIONS_REQUESTS", "1500"))
 
 
 @pytest.fixture(scope="module")

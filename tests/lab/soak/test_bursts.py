@@ -28,15 +28,6 @@ def create(webhook: Installation, namespace: str, count: int, at_once: int) -> l
         return [problem for problem in pool.map(one, range(count)) if problem]
 
 
-def test_bursts_of_500_creates_lose_none(webhook: Installation, make_namespace: Namespaces) -> None:
-    """500 at once, twice, then 32: the API server opens about a thousand connections, and every pod is answered."""
-    namespace = make_namespace("judged")
-    for at_once in (500, 500, 32):
-        assert create(webhook, namespace, at_once, at_once) == []
-    created = webhook.plane.raw("GET", f"/api/v1/namespaces/{namespace}/pods")[1]["items"]
-    assert len(created) == 1032
-
-
 def test_bursts_of_500_creates_are_all_completed(webhook: Installation, make_namespace: Namespaces) -> None:
     """The same with injections: not one pod is stored without them."""
     namespace = make_namespace("enforced")
@@ -74,29 +65,3 @@ def held(port: int, *, tls: int, tcp: int, half_done: int) -> Iterator[None]:
     finally:
         for connection in opened:
             connection.close()
-
-
-def test_creates_go_on_through_policy_reloads_and_a_restart(webhook: Installation, make_namespace: Namespaces) -> None:
-    """Pods are created for 20 s while policies change every second and the server restarts once with a drain.
-
-    A single replica is away for the moment of its restart; creates refused by that are repeated, as controllers do,
-    and none is admitted unjudged.
-    """
-    namespace = make_namespace("judged")
-    deadline = time.monotonic() + 20
-    failures: list[str] = []
-    allowed = round_ = 0
-    while time.monotonic() < deadline:
-        round_ += 1
-        webhook.write_policy("reloaded", f"spec:\n  namespaces: [reloaded-{round_}]\n  rules: {{}}\n")
-        if round_ == 5:
-            webhook.stop()
-            webhook.start()
-        problems = create(webhook, namespace, 20, 4)
-        failures += problems
-        allowed += 20 - len(problems)
-        status, answer = webhook.plane.raw("POST", f"/api/v1/namespaces/{namespace}/pods", gpu_pod("many", gpus=100))
-        assert status == 403, answer
-    (webhook.policies / "reloaded.yaml").unlink()
-    assert failures == []
-    assert allowed >= 100

@@ -1,8 +1,6 @@
 """Certificates that the replicas keep by themselves, on a real API server, broken in every way that was thought of."""
 
-import base64
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,10 +11,6 @@ from tests.e2e.eventually import eventually
 from tests.e2e.kept_certificates import KeptSite
 from tests.e2e.replica_set import Replica
 
-NOW = datetime.now(UTC)
-GARBAGE = base64.b64encode(b"garbage").decode()
-Damage = Callable[[KeptSite], None]
-
 
 @pytest.fixture
 def site(control_plane: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[KeptSite]:
@@ -24,19 +18,6 @@ def site(control_plane: ControlPlane, tmp_path: Path, request: pytest.FixtureReq
     site = KeptSite(control_plane, f"kept-{abs(hash(request.node.name)) % 10**8}", tmp_path)
     yield site
     site.remove()
-
-
-def test_two_replicas_started_at_once_on_an_empty_cluster_make_one_authority(site: KeptSite) -> None:
-    site.start()
-    material = site.material()
-    assert material.faults == ()
-    assert len(material.bundle) == 1
-    assert len(set(site.served())) == 1
-    trusted = {str(one.serial_number).encode() for one in material.bundle}
-    assert all(bundle == trusted for bundle in site.bundles())
-    eventually(site.is_answering)
-    logs = [replica.log.read_text() for replica in site.replicas]
-    assert sum("there was no usable authority" in log for log in logs) == 1
 
 
 def test_rotation_reaches_every_replica_without_a_restart_and_trust_never_breaks_off(site: KeptSite) -> None:
@@ -62,25 +43,6 @@ def test_rotation_reaches_every_replica_without_a_restart_and_trust_never_breaks
     assert len(site.material().bundle) == 2
     eventually(lambda: len(site.bundles()[0]) == 2)
     assert site.is_answering()
-
-
-def test_the_metrics_say_how_certificates_and_registration_stand(site: KeptSite) -> None:
-    site.start()
-    first = site.replicas[0]
-    name = "gpu_policy_certificate_expiry_seconds"
-    eventually(lambda: first.metric(name, 'certificate="ca_bundle"') > 0)
-    days = {label: first.metric(name, f'certificate="{label}"') / 86400 for label in ("ca", "leaf", "ca_bundle")}
-    assert round(days["ca"]) == 3650
-    assert round(days["leaf"]) == round(days["ca_bundle"]) == 365
-    assert first.metric("gpu_policy_certificate_fault") == 0
-    assert abs(first.metric("gpu_policy_clock_skew_seconds")) < 5
-    ok = "gpu_policy_webhook_configuration_ok"
-    eventually(lambda: first.metric(ok) == 2)
-    assert first.metric("gpu_policy_webhook_timeout_seconds", 'configuration="mutating"') == 5
-    site.write_configuration("validating", failurePolicy="Ignore")
-    eventually(lambda: first.metric(ok, 'configuration="validating"') == 0 and first.metric(ok) == 1)
-    site.plane.kubectl("delete", "mutatingwebhookconfiguration", site.name)
-    eventually(lambda: first.metric(ok) == 0)
 
 
 def ok_lines(replica: Replica) -> str:

@@ -99,14 +99,3 @@ def test_a_webhook_that_wants_to_see_the_api_servers_certificate_sees_it(install
     assert (status, "requests 100 GPUs" in message) == (403, True)
     assert installed.get("/readyz")[0] == 200
     assert direct(installed)[0] == 403
-
-
-def test_a_certificate_with_another_name_is_not_enough(installed: Installation) -> None:
-    """The pod is not let in, with failurePolicy Fail."""
-    authority = installed.plane.directory / f"{NAME}.crt"
-    restart(installed, f"--client-ca={authority}", "--client-name=another-api-server")
-    status, message = direct(installed, authority, installed.plane.directory / f"{NAME}.key")
-    assert (status, message) == (403, f"client certificate: found the names {NAME}, expected another-api-server\n")
-    status, message = create(installed)
-    assert status >= 400
-    assert "failed calling webhook" in message

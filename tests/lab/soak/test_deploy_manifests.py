@@ -79,60 +79,41 @@ MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfig
 NEVER, KEEPERS, ALWAYS = range(3)
 
 
-@pytest.mark.parametrize(
-    ("verb", "resource", "where", "who"),
-    [
-        pytest.param("list", "nodes", "", ALWAYS, id="list nodes"),
-        pytest.param("watch", "nodes", "", ALWAYS, id="watch nodes"),
-        pytest.param("list", "runtimeclasses.node.k8s.io", "", ALWAYS, id="list runtime classes"),
-        pytest.param("watch", "runtimeclasses.node.k8s.io", "", ALWAYS, id="watch runtime classes"),
-        pytest.param("list", "priorityclasses.scheduling.k8s.io", "", ALWAYS, id="list priority classes"),
-        pytest.param("watch", "priorityclasses.scheduling.k8s.io", "", ALWAYS, id="watch priority classes"),
-        pytest.param("list", "deviceclasses.resource.k8s.io", "", ALWAYS, id="list device classes"),
-        pytest.param("watch", "deviceclasses.resource.k8s.io", "", ALWAYS, id="watch device classes"),
-        pytest.param("list", "resourceclaims.resource.k8s.io", "", ALWAYS, id="list claims"),
-        pytest.param("watch", "resourceclaims.resource.k8s.io", "", ALWAYS, id="watch claims"),
-        pytest.param("list", "resourceclaimtemplates.resource.k8s.io", "", ALWAYS, id="list claim templates"),
-        pytest.param("watch", "resourceclaimtemplates.resource.k8s.io", "", ALWAYS, id="watch claim templates"),
-        pytest.param("list", "resourceslices.resource.k8s.io", "", ALWAYS, id="list slices"),
-        pytest.param("watch", "resourceslices.resource.k8s.io", "", ALWAYS, id="watch slices"),
-        pytest.param("get", f"{MUTATING}/gpu-policy", "", ALWAYS, id="see its mutating configuration"),
-        pytest.param("get", f"{VALIDATING}/gpu-policy", "", ALWAYS, id="see its validating configuration"),
-        pytest.param("update", f"{MUTATING}/gpu-policy", "", KEEPERS, id="write its mutating configuration"),
-        pytest.param("update", f"{VALIDATING}/gpu-policy", "", KEEPERS, id="write its validating configuration"),
-        pytest.param("get", "secrets/gpu-policy-tls", NAMESPACE, KEEPERS, id="read its Secret"),
-        pytest.param("update", "secrets/gpu-policy-tls", NAMESPACE, KEEPERS, id="write its Secret"),
-        pytest.param("create", "secrets", NAMESPACE, KEEPERS, id="create its Secret"),
-        pytest.param("get", "secrets/another", NAMESPACE, NEVER, id="read another Secret"),
-        pytest.param("list", "secrets", NAMESPACE, NEVER, id="list Secrets"),
-        pytest.param("delete", "secrets/gpu-policy-tls", NAMESPACE, NEVER, id="delete its Secret"),
-        pytest.param("get", "secrets/gpu-policy-tls", "default", NEVER, id="read a Secret elsewhere"),
-        pytest.param("create", "secrets", "default", NEVER, id="create a Secret elsewhere"),
-        pytest.param("update", f"{MUTATING}/another", "", NEVER, id="write another configuration"),
-        pytest.param("get", f"{VALIDATING}/another", "", NEVER, id="see another configuration"),
-        pytest.param("list", MUTATING, "", NEVER, id="list configurations"),
-        pytest.param("create", VALIDATING, "", NEVER, id="create configurations"),
-        pytest.param("delete", f"{MUTATING}/gpu-policy", "", NEVER, id="delete its configuration"),
-        pytest.param("list", "pods", "", ALWAYS, id="list pods"),
-        pytest.param("watch", "pods", "", ALWAYS, id="watch pods"),
-        pytest.param("create", "pods", NAMESPACE, NEVER, id="create pods"),
-        pytest.param("delete", "pods", "default", NEVER, id="delete pods"),
-        pytest.param("list", "configmaps", NAMESPACE, ALWAYS, id="list its ledgers"),
-        pytest.param("create", "configmaps", NAMESPACE, ALWAYS, id="create its ledgers"),
-        pytest.param("update", "configmaps/gpu-quota.shared.a", NAMESPACE, ALWAYS, id="write its ledgers"),
-        pytest.param("delete", "configmaps/gpu-quota.shared.a", NAMESPACE, ALWAYS, id="delete its ledgers"),
-        pytest.param("update", "gpupolicies.gpupolicy.dev/effective", "default", ALWAYS, id="show a policy"),
-        pytest.param("create", "gpuquotas.gpupolicy.dev", "default", ALWAYS, id="show a quota"),
-        pytest.param("delete", "gpuquotas.gpupolicy.dev/shared.a", "default", ALWAYS, id="take it away again"),
-        pytest.param("create", "resourcequotas", "default", NEVER, id="create quotas of Kubernetes"),
-        pytest.param("update", "customresourcedefinitions.apiextensions.k8s.io", "", NEVER, id="change definitions"),
-        pytest.param("get", "configmaps", "default", NEVER, id="read ConfigMaps elsewhere"),
-        pytest.param("update", "configmaps", "kube-system", NEVER, id="write ConfigMaps elsewhere"),
-        pytest.param("list", "namespaces", "", NEVER, id="list namespaces"),
-        pytest.param("patch", "nodes", "", NEVER, id="change nodes"),
-        pytest.param("create", "serviceaccounts/token", NAMESPACE, NEVER, id="ask for tokens"),
-    ],
+OURS, FACTS = NAMESPACE, "nodes runtimeclasses.node.k8s.io priorityclasses.scheduling.k8s.io pods"
+CLAIMS = "deviceclasses resourceclaims resourceclaimtemplates resourceslices"
+SECRET, LEDGER, STATUS = (
+    "secrets/gpu-policy-tls",
+    "configmaps/gpu-quota.shared.a",
+    "gpupolicies.gpupolicy.dev/effective",
 )
+RIGHTS = [
+    *((verb, what, "", ALWAYS) for verb in ("list", "watch") for what in FACTS.split()),
+    *((verb, f"{what}.resource.k8s.io", "", ALWAYS) for verb in ("list", "watch") for what in CLAIMS.split()),
+    *(("get", f"{kind}/gpu-policy", "", ALWAYS) for kind in (MUTATING, VALIDATING)),
+    *(("update", f"{kind}/gpu-policy", "", KEEPERS) for kind in (MUTATING, VALIDATING)),
+    *((verb, what, OURS, KEEPERS) for verb, what in (("get", SECRET), ("update", SECRET), ("create", "secrets"))),
+    *(
+        (verb, what, OURS, NEVER)
+        for verb, what in (("get", "secrets/another"), ("list", "secrets"), ("delete", SECRET))
+    ),
+    *((verb, what, "default", NEVER) for verb, what in (("get", SECRET), ("create", "secrets"), ("delete", "pods"))),
+    *((verb, f"{MUTATING}/another", "", NEVER) for verb in ("get", "update", "delete")),
+    *((verb, VALIDATING, "", NEVER) for verb in ("list", "create")),
+    ("delete", f"{MUTATING}/gpu-policy", "", NEVER),
+    *((verb, "configmaps", OURS, ALWAYS) for verb in ("list", "create")),
+    *((verb, LEDGER, OURS, ALWAYS) for verb in ("update", "delete")),
+    ("update", "gpupolicies.gpupolicy.dev/effective", "default", ALWAYS),
+    *((verb, "gpuquotas.gpupolicy.dev", "default", ALWAYS) for verb in ("create", "delete")),
+    ("create", "resourcequotas", "default", NEVER),
+    ("update", "customresourcedefinitions.apiextensions.k8s.io", "", NEVER),
+    *((verb, "configmaps", where, NEVER) for verb, where in (("get", "default"), ("update", "kube-system"))),
+    *((verb, what, "", NEVER) for verb, what in (("list", "namespaces"), ("patch", "nodes"))),
+    *(("create", what, OURS, NEVER) for what in ("pods", "serviceaccounts/token")),
+]
+"""Verb, resource and namespace, and which replicas may do that."""
+
+
+@pytest.mark.parametrize(("verb", "resource", "where", "who"), RIGHTS)
 def test_the_replicas_may_do_what_they_need_and_nothing_else(
     account: tuple[ControlPlane, bool], verb: str, resource: str, where: str, who: int
 ) -> None:

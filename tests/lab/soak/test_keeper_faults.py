@@ -1,6 +1,5 @@
 """Replicas that keep certificates together, when one of them is late, cut off, called otherwise or out of disk."""
 
-import base64
 import copy
 import resource
 from collections.abc import Iterator
@@ -10,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import CertificateError, covers, issue, issued_by, new_authority
-from certs.cluster import ClusterError
+from certs.authority import CertificateError, covers, issue, new_authority
 from certs.files import replace_pair
 from certs.keeper import CertificateKeeper, Kept
 from certs.material import Terms
@@ -70,25 +68,6 @@ def test_a_rotation_that_is_asked_for_again_and_again_goes_on_and_never_breaks_t
     assert len(cluster.bundles()[0].split(b"BEGIN")) - 1 <= 8
 
 
-def test_an_authority_that_was_blocked_for_hours_settles_before_it_issues(
-    cluster: MemoryCluster, pair_of_replicas: tuple[Keeper, Keeper]
-) -> None:
-    first, second = pair_of_replicas
-    looks(cluster, 1, first, second)
-    cluster.annotate("authority")
-    cluster.refused.update(CONFIGURATIONS)
-    before = first.served()
-    for _ in range(20):
-        for keeper in pair_of_replicas:
-            with pytest.raises(ClusterError):
-                keeper.look()
-        cluster.pass_time(timedelta(minutes=10))
-    cluster.refused.clear()
-    first.look()
-    second.look()
-    assert {first.served(), second.served()} == {before}
-
-
 def test_replicas_that_are_called_by_other_names_agree_on_one_certificate_for_all(
     cluster: MemoryCluster, tmp_path: Path
 ) -> None:
@@ -128,21 +107,6 @@ def test_a_replica_that_was_cut_off_brings_no_retired_authority_back(
     assert authority_of(cluster) != former
     assert all(former not in bundle for bundle in cluster.bundles())
     assert_trusted(cluster, active, stale)
-
-
-def test_a_replica_that_just_looked_brings_no_authority_back_that_is_not_in_the_bundle(
-    cluster: MemoryCluster, pair_of_replicas: tuple[Keeper, Keeper]
-) -> None:
-    active, late = pair_of_replicas
-    late.look()
-    former = authority_of(cluster)
-    other = new_authority(cluster.time)
-    texts = {"ca.crt": other.certificate_pem, "ca.key": b"garbage", "ca-bundle.crt": other.certificate_pem}
-    written = {name: base64.b64encode(text).decode() for name, text in texts.items()}
-    cluster.put(SECRET.path, {**cluster.objects[SECRET.path], "data": {**material(cluster), **written}})
-    late.look()
-    assert authority_of(cluster) not in (former, other.certificate_pem)
-    assert_trusted(cluster, active, late)
 
 
 def test_an_older_secret_that_is_put_back_leaves_everybody_trusted(
@@ -202,16 +166,3 @@ def test_what_a_killed_process_left_behind_is_swept_away(tmp_path: Path) -> None
     (tmp_path / ".new-abc").write_bytes(pair.key_pem)
     assert replace_pair(tmp_path, "tls", pair)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["tls.crt", "tls.key"]
-
-
-def test_a_rotation_waits_until_the_authority_before_is_in_use(cluster: MemoryCluster, tmp_path: Path) -> None:
-    keeper = Keeper(cluster, tmp_path)
-    looks(cluster, 15, keeper)
-    cluster.annotate("authority")
-    keeper.look()
-    announced = authority_of(cluster)
-    cluster.annotate("authority")
-    cluster.pass_time(timedelta(seconds=SETTLE))
-    keeper.look()
-    keeper.look()
-    assert authority_of(cluster) == announced or issued_by(keeper.served(), announced)

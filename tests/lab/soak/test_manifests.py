@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,18 +12,6 @@ from webhook.policy.loader import load
 
 CORPUS = read_corpus()
 POLICY = load(Path(__file__).parents[3] / "policies").for_namespace("default")
-KINDS = {
-    ("v1", "Pod"): "/api/v1/namespaces/{}/pods",
-    ("v1", "PodTemplate"): "/api/v1/namespaces/{}/podtemplates",
-    ("v1", "ReplicationController"): "/api/v1/namespaces/{}/replicationcontrollers",
-    ("apps/v1", "DaemonSet"): "/apis/apps/v1/namespaces/{}/daemonsets",
-    ("apps/v1", "Deployment"): "/apis/apps/v1/namespaces/{}/deployments",
-    ("apps/v1", "ReplicaSet"): "/apis/apps/v1/namespaces/{}/replicasets",
-    ("apps/v1", "StatefulSet"): "/apis/apps/v1/namespaces/{}/statefulsets",
-    ("batch/v1", "CronJob"): "/apis/batch/v1/namespaces/{}/cronjobs",
-    ("batch/v1", "Job"): "/apis/batch/v1/namespaces/{}/jobs",
-}
-"""Where objects of the built-in kinds are created."""
 
 
 @pytest.fixture
@@ -68,39 +55,3 @@ def test_the_api_server_takes_completed_pods_where_it_takes_them_as_written(
 
     assert {title: complaint for title, complaint in complaints.items() if complaint} == {}
     assert len(valid) > 200
-
-
-def test_the_api_server_too_refuses_gpus_that_stand_in_requests_only(
-    control_plane: ControlPlane, judges: Judges
-) -> None:
-    found = [
-        one
-        for one in candidates(CORPUS, "mixed", POLICY)
-        if any(each.rule == "gpuLimits" and "missing in limits" in each.message for each in one.outcome.refusals)
-    ]
-
-    assert [one.title for one in found if not judges.complaint(one.written)] == []
-    assert len(found) > 5
-
-
-def test_objects_of_built_in_kinds_are_valid_unless_something_refuses_them(
-    control_plane: ControlPlane, make_namespace: Callable[[str], str]
-) -> None:
-    namespace = make_namespace("corpus")
-    complaints: dict[str, str] = {}
-    looked_at = 0
-    for manifest in CORPUS:
-        if manifest.is_unreadable or manifest.verdicts["mixed"].refused:
-            continue
-        for document in manifest.documents():
-            raw: Any = document.object
-            path = KINDS.get((document.api_version, document.kind))
-            if path is not None and "ephemeralContainers" not in raw.get("spec", {}):  # added to pods that exist
-                looked_at += 1
-                body = {**raw, "metadata": {**raw.get("metadata", {}), "namespace": namespace}}
-                status, answer = control_plane.raw("POST", f"{path.format(namespace)}?dryRun=All", body)
-                if status not in (201, 403):  # a priority or runtime class that is not here
-                    complaints[manifest.name] = str(answer)[:500]
-
-    assert complaints == {}
-    assert looked_at > 150

@@ -1,10 +1,8 @@
 """What quotas do where something goes wrong: admissions that others undo, replicas that die, ledgers that are away."""
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from threading import Event
 
 import pytest
 
@@ -13,9 +11,8 @@ from tests.e2e.installation import Installation
 from tests.e2e.neighbour import concerning_pod, deciding
 from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_fixtures import assert_full, create, fill, is_even, uids
-from tests.e2e.quota_proxy import ledger_calls, ledger_writes
-from tests.e2e.quota_site import CONFIG_MAPS, QuotaSite
-from webhook.ledger.entries import PREFIX
+from tests.e2e.quota_proxy import ledger_writes
+from tests.e2e.quota_site import QuotaSite
 
 Namespaces = Callable[[str], str]
 
@@ -98,42 +95,6 @@ def test_entries_of_pods_that_never_came_go_when_none_of_them_can_come_any_more(
     assert is_even(quotas, namespace)
 
 
-def test_an_entry_is_not_taken_from_a_pod_that_is_still_on_its_way(
-    quotas: QuotaSite, installation: Installation, make_namespace: Namespaces
-) -> None:
-    """However many others are refused because of it: another webhook has to answer yet, and then the pod comes."""
-    namespace = make_namespace("few")
-    fill(quotas, namespace, 3)
-    asked, may_answer = Event(), Event()
-
-    def decide(name: str) -> str:
-        asked.set()
-        if name == "slow":
-            may_answer.wait(10)
-        return ""
-
-    path = f"/api/v1/namespaces/{namespace}/pods?dryRun=All"
-    with deciding(installation, decide), ThreadPoolExecutor(1) as pool:
-        eventually(lambda: quotas.plane.raw("POST", path, concerning_pod("probe")) and asked.is_set())
-        slow = pool.submit(create, quotas, namespace, concerning_pod("slow"))
-        eventually(lambda: len(quotas.entered(f"namespace.{namespace}")) == 4)
-        until = time.monotonic() + 2.5
-        while time.monotonic() < until:
-            assert_full(quotas, namespace)
-        assert len(uids(quotas, namespace)) == 3
-        may_answer.set()
-        assert slow.result() == (201, "")
-    assert is_even(quotas, namespace)
-
-
-def test_a_ledger_that_somebody_deletes_is_written_anew(quotas: QuotaSite, make_namespace: Namespaces) -> None:
-    namespace = make_namespace("few")
-    fill(quotas, namespace)
-    assert quotas.plane.raw("DELETE", f"{CONFIG_MAPS}/{PREFIX}namespace.{namespace}")[0] == 200
-    assert_full(quotas, namespace)
-    assert is_even(quotas, namespace)
-
-
 def test_pods_that_came_while_no_replica_was_asked_are_counted_afterwards(
     quotas: QuotaSite, make_namespace: Namespaces
 ) -> None:
@@ -150,26 +111,3 @@ def test_pods_that_came_while_no_replica_was_asked_are_counted_afterwards(
     eventually(lambda: is_even(quotas, namespace))
     status, said = create(quotas, namespace, gpu_pod("beyond", 1))
     assert (status, "requested 1, used 5 of 4 (0 free)" in said) == (403, True), said
-
-
-@pytest.mark.parametrize("fault", ["the right to write is gone", "nothing is answered"])
-def test_without_its_ledger_a_pod_is_refused_or_allowed_as_the_quota_says(
-    quotas: QuotaSite, make_namespace: Namespaces, fault: str
-) -> None:
-    strict, lenient = make_namespace("few"), make_namespace("lenient")
-    fill(quotas, strict, 1)
-    fill(quotas, lenient, 1)
-    with ExitStack() as stack:
-        for proxy in quotas.proxies:
-            stack.enter_context(
-                proxy.holding(ledger_calls) if fault == "nothing is answered" else proxy.refusing(ledger_writes)
-            )
-        paths = [f"/api/v1/namespaces/{namespace}/pods" for namespace in (strict, lenient)]
-        with ThreadPoolExecutor(2) as pool:
-            refused, allowed = pool.map(lambda path: quotas.plane.raw("POST", path, gpu_pod("unwritten", 1)), paths)
-    assert (refused[0], allowed[0]) == (503 if fault == "nothing is answered" else 500, 201)
-    assert "ledger" in refused[1]["message"]
-    for namespace in (strict, lenient):
-        assert quotas.metric("gpu_policy_quota_ledger_failures_total", f'quota="namespace.{namespace}"') == 1
-    eventually(lambda: is_even(quotas, lenient))
-    assert create(quotas, strict, gpu_pod("written", 1)) == (201, "")

@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from tests.doctor.breaks import LOG, MUTATING, OTHER, RESTORE, VALIDATING, Break, entry
+from tests.doctor.breaks import LOG, MUTATING, OTHER, VALIDATING, Break, entry
 from tests.doctor.site import Site, said
 from tests.e2e.eventually import eventually
 from webhook.doctor.doctor_report import Status
@@ -43,13 +43,6 @@ def black_hole() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-@pytest.fixture
-def silence() -> Iterator[int]:
-    """A port that takes connections and never says a word."""
-    with socket.create_server(("127.0.0.1", 0), backlog=50) as listener:
-        yield listener.getsockname()[1]
-
-
 def test_a_firewall_between_control_plane_and_nodes_is_recognised(site: Site, black_hole: int) -> None:
     """Nobody answers the connection: the ports to open are named."""
     lead_to(site, black_hole)
@@ -58,11 +51,6 @@ def test_a_firewall_between_control_plane_and_nodes_is_recognised(site: Site, bl
         "packets from the control plane to the pods get lost: a firewall or a NetworkPolicy",
         f"gcloud compute firewall-rules create gpu-policy --allow=tcp:{site.webhook.port} ",
     )
-
-
-def test_a_connection_that_is_swallowed_is_recognised(site: Site, silence: int) -> None:
-    lead_to(site, silence)
-    fails(site, "failed calling webhook", f"ingress to {site.webhook.port}")
 
 
 def test_a_port_where_nothing_listens_is_recognised(site: Site) -> None:
@@ -79,38 +67,10 @@ def test_something_else_behind_the_port_is_recognised(site: Site) -> None:
         fails(site, "something other than the webhook answers at this port", "describe service gpu-policy")
 
 
-def test_a_missing_service_is_recognised(site: Site) -> None:
-    site.delete("Service", "gpu-policy")
-    lead_to(site, 1)  # or the API server goes on using the connections that it has
-    fails(site, "the Service is missing", RESTORE)
-
-
 def test_a_wrong_bundle_is_recognised(site: Site) -> None:
     for kind in (MUTATING, VALIDATING):
         entry(kind, "clientConfig/caBundle", OTHER)(site)
     fails(site, "the caBundle does not trust the serving certificate", LOG)
-
-
-def test_replicas_that_ask_for_a_client_certificate_are_recognised(site: Site) -> None:
-    """The API server here has none to show."""
-    site.stop()
-    site.start(f"--client-ca={site.webhook.files.ca_file}")
-    try:
-        fails(site, "they require a client certificate, and it shows none", "start the replicas without --client-ca")
-    finally:
-        site.stop()
-        site.start()
-
-
-def test_a_name_that_cannot_be_resolved_is_recognised(site: Site) -> None:
-    client = {"url": "https://gpu-policy.invalid/x", "caBundle": OTHER}
-    for kind in (MUTATING, VALIDATING):
-        for place, _ in enumerate(site.all(kind)[0]["webhooks"]):
-            site.patch(kind, "gpu-policy", [{"op": "add", "path": f"/webhooks/{place}/clientConfig", "value": client}])
-    fails(site, "the name in the configuration cannot be resolved", "correct the URL")
-    (finding,) = said(site.examined(), "endpoints")
-    assert finding.status is Status.SKIPPED
-    assert "a configuration names a URL instead of a Service" in finding.found
 
 
 @contextmanager
@@ -136,19 +96,6 @@ def test_a_webhook_that_is_not_asked_is_noticed(site: Site) -> None:
         f.found for f in found
     ]
     assert {finding.expected for finding in found} >= {"by its policy it is refused by validate.gpupolicy.dev"}
-
-
-def test_a_policy_that_only_warns_shows_nothing(site: Site) -> None:
-    """Every pod becomes what its policy makes of it, and so would it without a webhook."""
-    site.plane.kubectl("create", "namespace", "warned-probe")
-    site.plane.kubectl("label", "--overwrite", "namespace", "warned-probe", "kubernetes.io/metadata.name=warned-probe")
-    try:
-        found = said(site.examined(dry_run_namespace="warned-probe"), "pods")
-    finally:
-        site.plane.kubectl("delete", "namespace", "warned-probe", "--wait=false")
-    assert [finding.status for finding in found] == [Status.SKIPPED] * 3
-    assert "is admitted unchanged, as its policy in namespace warned-probe says" in found[0].found
-    assert "is refused by the API server's own validation, as its policy" in found[1].found
 
 
 @pytest.mark.parametrize(
