@@ -13,7 +13,7 @@ PROCESSES ?= auto
 # A test that hangs ends its process after ten minutes, with the stack of every thread; storms take longer than that.
 IN_PARALLEL = -n $(PROCESSES) --dist loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 
-BENCHMARKS := engine memory pods_memory slices_memory direct through_apiserver quota audit
+BENCHMARKS := engine memory pods_memory direct through_apiserver quota audit
 
 .PHONY: demo test lint types contracts unit coverage e2e untraced properties fuzz growth soak bench bench-check counts house docs sbom lock clean
 

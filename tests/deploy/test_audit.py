@@ -107,13 +107,6 @@ def test_the_namespaces_are_those_that_the_webhook_looks_at(
     assert (named(objects, "--namespace"), named(objects, "--exclude-namespace")) == (only, without)
 
 
-@needs_helm
-def test_nothing_to_audit_is_a_mistake() -> None:
-    raw = [{"operator": "In", "values": ["kube-system"]}]
-    with pytest.raises(HelmError, match="leaves no namespace to audit"):
-        render({**AUDITED, "webhook": {"namespaceSelector": {"matchExpressions": raw}}})
-
-
 # When
 
 
@@ -205,30 +198,6 @@ def test_of_all_config_maps_an_audit_may_write_its_status_and_a_replica_may_read
 
 
 @needs_helm
-def test_pods_of_audits_are_as_hardened_as_replicas() -> None:
-    objects = audited({"runAsUser": 1_000_700_000})
-    (container,) = pod(objects)["containers"]
-    assert pod(objects)["securityContext"] == objects.pod["securityContext"]
-    assert container["securityContext"] == objects.container["securityContext"]
-    assert container["image"] == objects.container["image"]
-    assert pod(objects)["automountServiceAccountToken"] is True
-    assert objects.one("ServiceAccount", NAME)["automountServiceAccountToken"] is False
-
-
-@needs_helm
-def test_nothing_that_selects_replicas_selects_pods_of_audits() -> None:
-    objects = audited({"commonLabels": {"app.kubernetes.io/name": "gpu-policy"}})
-    labels = job(objects)["template"]["metadata"]["labels"]
-    selectors = [
-        objects.one("Service")["spec"]["selector"],
-        objects.one("Deployment")["spec"]["selector"]["matchLabels"],
-        objects.one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
-        objects.one("NetworkPolicy", "gpu-policy")["spec"]["podSelector"]["matchLabels"],
-    ]
-    assert not [selector for selector in selectors if selector.items() <= labels.items()]
-
-
-@needs_helm
 def test_pods_of_audits_reach_the_api_server_and_dns_and_are_reached_by_nobody() -> None:
     objects = audited({"networkPolicy": {"egress": {"apiServerPorts": [6443], "apiServerCidrs": ["192.0.2.10/32"]}}})
     own, of_replicas = (objects.one("NetworkPolicy", name)["spec"] for name in (NAME, "gpu-policy"))
@@ -236,13 +205,6 @@ def test_pods_of_audits_reach_the_api_server_and_dns_and_are_reached_by_nobody()
     assert (own["policyTypes"], own["ingress"]) == (["Ingress", "Egress"], [])
     assert own["egress"] == of_replicas["egress"]
     assert audited({"networkPolicy": {"enabled": False}}).of("NetworkPolicy") == []
-
-
-def test_the_schedule_that_is_shipped_fits_the_age_from_which_audits_are_too_old() -> None:
-    audit = quick_yaml.load((CHART / "values.yaml").read_text())["audit"]
-    _, hours, *others = audit["schedule"].split()
-    assert others == ["*", "*", "*"]
-    assert audit["staleAfterHours"] == 2 * int(hours.removeprefix("*/"))
 
 
 def test_a_review_passes_over_what_the_shipped_registration_excludes() -> None:

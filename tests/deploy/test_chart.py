@@ -2,9 +2,6 @@
 
 import re
 import shutil
-import subprocess
-import sys
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +12,8 @@ import yaml
 from deploy.generate import (
     ADMISSION_POLICIES,
     CHART,
-    DEFAULT_POLICIES,
     FLOW_CONTROL,
     INSTALL,
-    POLICIES,
     admission_policies_manifest,
     chart_files,
     flow_control_manifest,
@@ -41,13 +36,6 @@ def test_helm_finds_nothing_to_complain_about(values: dict[str, Any]) -> None:
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), "--values=-", values=values)
 
 
-def test_the_chart_and_the_project_are_of_one_version() -> None:
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert chart["appVersion"] == project["version"]
-    assert chart["version"] == "0.1.0"
-
-
 @needs_helm
 def test_the_plain_manifests_are_what_the_chart_makes() -> None:
     assert install_manifest() == INSTALL.read_text(), "run `python -m deploy.generate`"
@@ -58,21 +46,6 @@ def test_the_plain_manifests_are_what_the_chart_makes() -> None:
 @pytest.mark.parametrize("file", chart_files(), ids=lambda file: file.name)
 def test_generated_files_of_the_chart_are_what_their_sources_make_of_them(file: Path) -> None:
     assert chart_files()[file] == file.read_text(), "run `python -m deploy.generate`"
-
-
-def test_the_default_policies_are_those_that_are_shipped_without_the_examples_of_teams() -> None:
-    data = shipped().one("ConfigMap", "gpu-policy-policies")["data"]
-    assert data == {name: (POLICIES / name).read_text() for name in DEFAULT_POLICIES}
-
-
-def test_without_helm_nothing_is_written_and_the_remedy_is_named() -> None:
-    before = INSTALL.stat().st_mtime_ns
-    command = [sys.executable, "-m", "deploy.generate"]
-    done = subprocess.run(command, env={"HELM": "/nowhere/helm"}, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "go install helm.sh/helm/v3/cmd/helm@" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert before == INSTALL.stat().st_mtime_ns
 
 
 @needs_helm

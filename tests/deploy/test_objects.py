@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from deploy.generate import INSTALL_VALUES, render
-from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, rendered_text, shipped
+from deploy.generate import render
+from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, rendered_text
 from tests.deploy.value_sets import CERT_MANAGER, EXISTING, LOOKING_UP, SELF, SILENT, UNCOUNTED, UNSHOWN, value_sets
 
 CLUSTER_WIDE = {
@@ -61,24 +61,6 @@ def test_everything_is_named_after_the_release(release: str, values: dict[str, A
     assert {"Service", "Deployment", "ServiceAccount"} <= {
         one["kind"] for one in objects if one["metadata"]["name"] == expected
     }
-
-
-def test_the_shipped_manifest_brings_its_namespace_first_and_its_registration_last() -> None:
-    """Kubectl applies in this order: nothing waits for what comes later, and nobody is asked before there are pods."""
-    kinds = [document["kind"] for document in shipped()]
-    assert kinds[0] == "Namespace"
-    assert kinds[-2:] == ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
-    for needed in ("ServiceAccount", "Secret", "ConfigMap", "CustomResourceDefinition", "Role"):
-        assert kinds.index(needed) < kinds.index("Deployment")
-
-
-@needs_helm
-@pytest.mark.parametrize(("shares", "level"), [pytest.param(False, "restricted"), pytest.param(True, "privileged")])
-def test_the_namespace_is_as_strict_as_the_pods_allow(level: str, *, shares: bool) -> None:
-    namespace = rendered({**INSTALL_VALUES, "hostNetwork": shares}).one("Namespace")["metadata"]
-    assert namespace["name"] == "gpu-policy"
-    assert namespace["labels"]["pod-security.kubernetes.io/enforce"] == level
-    assert rendered({"hostNetwork": shares}).of("Namespace") == []
 
 
 # Rights and certificates
@@ -174,35 +156,6 @@ def test_each_source_of_certificates_has_a_secret_of_its_own(values: Raw, secret
 
 
 @needs_helm
-def test_cert_manager_signs_with_an_authority_that_outlives_what_is_served() -> None:
-    """A certificate that signs itself would change the caBundle with each renewal, and so refuse pods for a moment."""
-    objects = rendered(CERT_MANAGER)
-    served, authority = objects.one("Certificate", "gpu-policy"), objects.one("Certificate", "gpu-policy-authority")
-    issuer, first = objects.one("Issuer", "gpu-policy"), objects.one("Issuer", "gpu-policy-authority")
-    assert served["spec"]["dnsNames"] == ["gpu-policy.gpu-policy.svc"]
-    assert served["spec"]["issuerRef"] == {"name": issuer["metadata"]["name"], "kind": "Issuer"}
-    assert issuer["spec"]["ca"]["secretName"] == authority["spec"]["secretName"]
-    assert authority["spec"]["isCA"] is True
-    assert authority["spec"]["issuerRef"]["name"] == first["metadata"]["name"]
-    assert first["spec"] == {"selfSigned": {}}
-    for configuration in objects.configurations:
-        assert configuration["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "gpu-policy/gpu-policy"}
-
-
-@needs_helm
-def test_an_issuer_of_ones_own_takes_the_place_of_the_authority() -> None:
-    reference = {"name": "corporate", "kind": "ClusterIssuer", "group": "cert-manager.io"}
-    values = {
-        "certificates": {"source": "certManager", "certManager": {"issuerRef": reference}},
-        "webhook": {"url": "https://gpu.example.com"},
-    }
-    objects = rendered(values)
-    assert objects.one("Certificate")["spec"]["issuerRef"] == reference
-    assert objects.one("Certificate")["spec"]["dnsNames"] == ["gpu-policy.gpu-policy.svc", "gpu.example.com"]
-    assert objects.of("Issuer") == []
-
-
-@needs_helm
 @pytest.mark.parametrize(("source", "field"), [("configMap", "name"), ("secret", "secretName")])
 def test_clients_are_judged_by_an_authority_from_a_config_map_or_a_secret(source: str, field: str) -> None:
     values = {"certificates": {"clientCA": {source: "api", "key": "front.crt"}, "clientNames": ["api-server"]}}
@@ -211,12 +164,3 @@ def test_clients_are_judged_by_an_authority_from_a_config_map_or_a_secret(source
     assert volume[source][field] == "api"
     assert ("--client-ca", "/etc/gpu-policy/client-ca/front.crt") in objects.options
     assert ("--client-name", "api-server") in objects.options
-
-
-@needs_helm
-def test_an_address_that_is_called_is_an_address_in_the_certificate() -> None:
-    """Clients look for addresses among addresses only."""
-    values = {"certificates": {"source": "certManager"}, "webhook": {"url": "https://10.1.2.3:8443"}}
-    certificate = rendered(values).one("Certificate", "gpu-policy")
-    assert certificate["spec"]["dnsNames"] == ["gpu-policy.gpu-policy.svc"]
-    assert certificate["spec"]["ipAddresses"] == ["10.1.2.3"]

@@ -57,12 +57,6 @@ def test_pods_are_hardened(values: dict[str, Any]) -> None:
     assert not [one for one in objects.container["volumeMounts"] if "subPath" in one]
 
 
-@needs_helm
-def test_the_user_is_a_number_or_left_to_the_platform() -> None:
-    assert rendered({"runAsUser": 1_000_700_000}).pod["securityContext"]["runAsUser"] == 1_000_700_000
-    assert {"runAsUser", "runAsGroup", "fsGroup"} & rendered({"runAsUser": None}).pod["securityContext"].keys() == set()
-
-
 def test_the_token_is_mounted_where_it_is_used_and_nowhere_else() -> None:
     objects = shipped()
     assert objects.one("ServiceAccount")["automountServiceAccountToken"] is False
@@ -71,11 +65,6 @@ def test_the_token_is_mounted_where_it_is_used_and_nowhere_else() -> None:
 
 
 # Coming, staying and going
-
-
-def test_an_update_takes_no_replica_away_before_another_one_is_ready() -> None:
-    strategy = shipped().one("Deployment")["spec"]["strategy"]["rollingUpdate"]
-    assert strategy == {"maxSurge": 1, "maxUnavailable": 0}
 
 
 def test_a_replica_has_an_hour_to_wait_for_the_api_server_its_certificate_and_policies_without_mistakes() -> None:
@@ -140,13 +129,6 @@ def test_all_policies_are_files_of_one_directory(tmp_path: Path) -> None:
 
 
 @needs_helm
-def test_an_inline_file_takes_the_place_of_a_default() -> None:
-    data = rendered({"policies": {"inline": {"_default.yaml": TEAM}}}).one("ConfigMap", "gpu-policy-policies")["data"]
-    assert data["_default.yaml"] == TEAM
-    assert "gpu-operator.yaml" in data
-
-
-@needs_helm
 def test_shared_quotas_of_quota_are_given_like_any_other_file_and_none_is_there_before(tmp_path: Path) -> None:
     for values, shared_quotas in (({}, []), ({"policies": {"inline": {"_quotas.yaml": SHARED_QUOTAS}}}, ["research"])):
         data = rendered(values).one("ConfigMap", "gpu-policy-policies")["data"]
@@ -155,33 +137,7 @@ def test_shared_quotas_of_quota_are_given_like_any_other_file_and_none_is_there_
         assert [bound.quota.name for bound in load(tmp_path).shared_quotas] == shared_quotas
 
 
-@needs_helm
-def test_with_config_maps_alone_the_chart_brings_no_policies() -> None:
-    objects = rendered({"policies": {"defaults": False, "configMaps": ["base"]}})
-    assert volume(objects, "policies") == {"projected": {"sources": [{"configMap": {"name": "base"}}]}}
-    assert not [one for one in objects.of("ConfigMap") if one["metadata"]["name"].endswith("-policies")]
-
-
 # Placement
-
-
-def test_replicas_keep_apart_where_they_can() -> None:
-    objects = shipped()
-    (preferred,) = objects.pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
-    (spread,) = objects.pod["topologySpreadConstraints"]
-    labels = objects.one("Deployment")["spec"]["selector"]["matchLabels"]
-    assert preferred["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
-    assert preferred["podAffinityTerm"]["labelSelector"] == spread["labelSelector"] == {"matchLabels": labels}
-    assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("topology.kubernetes.io/zone", "ScheduleAnyway")
-
-
-@needs_helm
-def test_what_is_said_about_placement_replaces_what_the_chart_says() -> None:
-    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
-    mine = [{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}]
-    objects = rendered({"affinity": affinity, "topologySpreadConstraints": mine})
-    assert objects.pod["affinity"] == affinity
-    assert objects.pod["topologySpreadConstraints"] == mine
 
 
 @needs_helm
@@ -221,15 +177,3 @@ def test_pods_on_the_nodes_network_resolve_names_as_others_do_and_no_network_pol
     objects = rendered({"hostNetwork": True})
     assert (objects.pod["hostNetwork"], objects.pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     assert objects.of("NetworkPolicy") == []
-
-
-@needs_helm
-def test_replicas_start_again_when_the_names_of_gpus_change() -> None:
-    """They read them when they start."""
-    found = [
-        rendered({"accelerators": {"extra": extra}})
-        .one("Deployment")["spec"]["template"]["metadata"]
-        .get("annotations", {})
-        for extra in ([], ["example.com/a"], ["example.com/b"])
-    ]
-    assert len({one.get("gpupolicy.dev/accelerators") for one in found}) == 3

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from deploy.generate import FLOW_CONTROL
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
 from tests.deploy.value_sets import SILENT, UNCOUNTED, UNSHOWN
 
@@ -34,33 +33,12 @@ FIELDS = [
 ]
 
 
-def test_the_custom_resource_is_namespaced_and_has_one_version() -> None:
-    names = QUOTA["spec"]["names"]
-    assert QUOTA["metadata"]["name"] == f"{names['plural']}.{QUOTA['spec']['group']}"
-    assert (names["kind"].lower(), names["listKind"]) == (names["singular"], f"{names['kind']}List")
-    assert QUOTA["spec"]["scope"] == "Namespaced"
-    assert (version(QUOTA)["name"], version(QUOTA)["served"], version(QUOTA)["storage"]) == ("v1alpha1", True, True)
-
-
 @pytest.mark.parametrize("schema", FIELDS)
 def test_every_field_has_a_type_and_none_lets_unknown_ones_through(schema: Raw) -> None:
     """Structural, so that the API server drops what nobody knows."""
     assert schema["type"] in {"array", "integer", "object", "string"}
     assert not [key for key in schema if key.startswith("x-kubernetes-")]
     assert (schema["type"] == "object") is ("properties" in schema or "additionalProperties" in schema)
-
-
-def test_the_columns_of_kubectl_get_show_fields_that_there_are() -> None:
-    fields = {path for path, _ in schemas(version(QUOTA)["schema"]["openAPIV3Schema"])}
-    columns = [column["jsonPath"] for column in version(QUOTA)["additionalPrinterColumns"]]
-    assert set(columns) - fields == {".metadata.creationTimestamp"}
-
-
-def test_kubectl_get_shows_what_is_used_what_may_be_and_what_becomes_of_more() -> None:
-    columns = version(QUOTA)["additionalPrinterColumns"]
-    shown = [column["name"] for column in columns if not column.get("priority")]
-    assert shown == ["Used", "Hard", "Models", "Resources", "Mode", "Age"]
-    assert [column["name"] for column in columns if column.get("priority")] == ["By Claims"]  # with -o wide
 
 
 def test_whoever_may_view_a_namespace_may_read_its_quotas_and_nobody_may_write_them() -> None:
@@ -84,14 +62,6 @@ def test_a_dry_run_is_said_to_leave_no_trace() -> None:
 
 
 @needs_helm
-def test_events_are_written_for_no_dry_run_either() -> None:
-    found = {entry["name"]: entry["sideEffects"] for entry in rendered(UNCOUNTED).entries}
-    assert {name for name, effects in found.items() if effects == "NoneOnDryRun"} == {"validate.gpupolicy.dev"}
-    assert "--warning-events" in rendered(UNCOUNTED).container["args"]
-    assert "--warning-events" not in rendered(UNCOUNTED | SILENT).container["args"]
-
-
-@needs_helm
 def test_the_ledgers_are_in_the_namespace_of_the_release() -> None:
     objects = rendered({"quota": {"inFlightSeconds": 330}}, namespace="platform")
     assert ("--quota-ledgers", "platform") in objects.options
@@ -110,13 +80,6 @@ def test_without_quotas_nothing_is_left_of_them() -> None:
     assert not [name for name, _ in objects.options if name.startswith("--quota")]
     assert {entry["sideEffects"] for entry in objects.entries} == {"None"}
     assert [role["metadata"]["name"] for role in objects.of("ClusterRole")] == ["gpu-policy"]
-
-
-@needs_helm
-def test_a_second_release_leaves_the_custom_resource_to_the_first() -> None:
-    objects = rendered({"quota": {"crd": False}, "policies": {"crd": False}})
-    assert objects.of("CustomResourceDefinition") == []
-    assert ("--quota-ledgers", "gpu-policy") in objects.options
 
 
 # Queues in the API server
@@ -164,10 +127,3 @@ def test_what_the_replicas_ask_for_never_waits_behind_pods() -> None:
     limited = objects.one("PriorityLevelConfiguration")["spec"]["limited"]
     assert is_served_by_its_own_queues(objects, objects.one("ServiceAccount"))
     assert (limited["nominalConcurrencyShares"], limited["lendablePercent"]) == (30, 0)
-
-
-def test_the_manifest_of_the_queues_is_about_the_replicas_of_the_plain_one() -> None:
-    assert shipped().of("FlowSchema") == []
-    objects = Objects.read(FLOW_CONTROL.read_text())
-    assert {one["kind"] for one in objects} == {"FlowSchema", "PriorityLevelConfiguration"}
-    assert is_served_by_its_own_queues(objects, shipped().one("ServiceAccount"))

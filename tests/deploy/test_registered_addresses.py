@@ -1,12 +1,11 @@
 """The webhook configurations that the chart makes: where the answers come from, and who is compared with them."""
 
-import base64
 from typing import Any
 
 import pytest
 
 from tests.deploy.manifests import Objects, needs_helm, rendered
-from tests.deploy.value_sets import AUTHORITY, value_sets
+from tests.deploy.value_sets import value_sets
 
 PHASES = ("mutate", "validate", "workloads", "policies", "claims")
 
@@ -70,20 +69,3 @@ def test_an_address_takes_the_place_of_the_service_and_is_in_the_certificate(
     assert [entry["clientConfig"] for entry in objects.entries] == [{"url": f"{expected}/{phase}"} for phase in PHASES]
     names = [value for option, value in objects.options if option == "--certificate-name"]
     assert names == ["gpu-policy.gpu-policy.svc", host]
-
-
-@needs_helm
-def test_only_a_certificate_of_ones_own_brings_its_authority_along() -> None:
-    existing = {"certificates": {"source": "existing", "existing": {"secretName": "mine", "caBundle": AUTHORITY}}}
-    bundles = [entry["clientConfig"]["caBundle"] for entry in rendered(existing).entries]
-    assert [base64.b64decode(bundle).decode() for bundle in bundles] == [AUTHORITY] * len(PHASES)
-    for values in ({}, {"certificates": {"source": "certManager"}}):
-        assert not [entry for entry in rendered(values).entries if "caBundle" in entry["clientConfig"]]
-
-
-@needs_helm
-def test_annotations_and_labels_of_the_configurations_stay_off_everything_else() -> None:
-    values = {"webhook": {"labels": {"admissions.enforcer/disabled": "true"}, "annotations": {"example.com/a": "b"}}}
-    objects = rendered(values)
-    marked = [one for one in objects if "admissions.enforcer/disabled" in one["metadata"]["labels"]]
-    assert marked == [one for one in objects if "annotations" in one["metadata"]] == objects.configurations

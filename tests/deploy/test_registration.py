@@ -5,17 +5,13 @@ from typing import Any
 
 import pytest
 
-from deploy.generate import CHART, INSTALL_VALUES, HelmError
-from deploy.match_conditions import pod_conditions, workload_conditions
+from deploy.generate import CHART, HelmError
 from tests import quick_yaml
-from tests.deploy.manifests import NEWEST, Objects, needs_helm, rendered, shipped
+from tests.deploy.manifests import Objects, needs_helm, rendered, shipped
 from tests.deploy.value_sets import value_sets
-from webhook.admission.phases import CHART as RELEASED
-from webhook.admission.phases import NAME_LABEL, VERSION_LABEL
 from webhook.audit.review_objects import NEVER_SENT
-from webhook.model.accelerators import GPU_PATTERNS, Declared
+from webhook.model.accelerators import Declared
 from webhook.model.workloads import WORKLOADS
-from webhook.release import version
 
 ROOT = CHART.parents[1]
 OF_PODS = ("mutate", "validate")
@@ -62,14 +58,6 @@ def test_claims_are_asked_about_where_the_values_or_the_cluster_say_so(
     assert ("claims.gpupolicy.dev" in [entry["name"] for entry in entries]) is is_asked
 
 
-def test_kinds_are_asked_about_in_their_own_scope() -> None:
-    """So that the selector of namespaces never stands in the way of what is in none."""
-    *_, workloads = shipped().about_pods
-    scopes = {(rule["apiGroups"][0], name): rule["scope"] for rule in workloads["rules"] for name in rule["resources"]}
-    known = {(kind.group, kind.resource): kind.is_namespaced for kind in WORKLOADS.values()} | {CLAIM_TEMPLATES: True}
-    assert scopes == {kind: "Namespaced" if is_namespaced else "Cluster" for kind, is_namespaced in known.items()}
-
-
 @needs_helm
 def test_kinds_of_ones_own_are_asked_about_too() -> None:
     extra = [{"group": "ml.example.com", "resources": ["trainings", "sweeps"]}, {"group": "", "resources": ["things"]}]
@@ -99,14 +87,6 @@ def test_no_object_ever_depends_on_what_is_said_of_workloads(values: dict[str, A
 
 @needs_helm
 @value_sets
-def test_no_object_ever_depends_on_what_is_said_of_policies(values: dict[str, Any]) -> None:
-    found = [entry for entry in rendered(values).entries if entry["name"] == "policies.gpupolicy.dev"]
-    assert {(e["failurePolicy"], e["sideEffects"], e["timeoutSeconds"]) for e in found} <= {("Ignore", "None", 5)}
-    assert len(found) == values.get("policies", {}).get("checkAtApply", True)
-
-
-@needs_helm
-@value_sets
 def test_of_policies_nothing_is_sent_but_config_maps_of_the_releases_own_namespace(values: dict[str, Any]) -> None:
     for entry in rendered(values, namespace="platform").entries:
         if entry["name"] == "policies.gpupolicy.dev":
@@ -132,12 +112,6 @@ def test_the_config_maps_that_are_mounted_as_policies_are_sent_whoever_made_them
     entry = objects.about_policies
     names = ", ".join(f"'{name}'" for name in mounted(objects))
     assert entry["matchConditions"] == [{"name": "only-policies", "expression": f"object.metadata.name in [{names}]"}]
-
-
-def test_the_chart_says_of_its_policies_which_release_they_are_of() -> None:
-    """By which replicas of another one know that they cannot judge them."""
-    labels = shipped().one("ConfigMap", "gpu-policy-policies")["metadata"]["labels"]
-    assert (labels[NAME_LABEL], labels[VERSION_LABEL]) == (RELEASED, version())
 
 
 def test_deleting_is_never_asked_about() -> None:
@@ -202,15 +176,6 @@ def test_clusters_before_1_28_are_refused() -> None:
         rendered(version="1.27.16")
 
 
-def test_the_conditions_let_through_what_any_policy_may_concern() -> None:
-    """So that no change of policies needs another registration."""
-    patterns = [pattern for _, _, pattern in GPU_PATTERNS]
-    conditions = dict.fromkeys(OF_PODS, pod_conditions) | {"workloads": workload_conditions}
-    for phase, entry in zip(ABOUT_PODS, shipped().about_pods, strict=True):
-        expected = conditions[phase](patterns, watches_devices=True, watches_nodes=phase != "mutate")
-        assert entry["matchConditions"] == [condition.raw() for condition in expected]
-
-
 @needs_helm
 def test_each_phase_has_a_failure_policy_and_a_patience_of_its_own() -> None:
     values = {
@@ -230,12 +195,6 @@ def test_each_phase_has_a_failure_policy_and_a_patience_of_its_own() -> None:
     ]
 
 
-def test_conditions_are_read_from_the_generated_file() -> None:
-    generated = quick_yaml.load((CHART / "files" / "match-conditions.yaml").read_text())
-    found = [entry["matchConditions"] for entry in shipped().about_pods]
-    assert found == [generated[phase] for phase in ABOUT_PODS]
-
-
 @needs_helm
 def test_a_value_says_that_pods_get_the_nvidia_runtime_without_naming_it() -> None:
     generated = quick_yaml.load((CHART / "files" / "match-conditions.yaml").read_text())["nvidiaIsDefaultRuntime"]
@@ -243,11 +202,6 @@ def test_a_value_says_that_pods_get_the_nvidia_runtime_without_naming_it() -> No
     found = [entry["matchConditions"] for entry in objects.about_pods]
     assert found == [generated[phase] for phase in ABOUT_PODS]
     assert found != [entry["matchConditions"] for entry in rendered().about_pods]
-
-
-@needs_helm
-def test_the_value_for_the_version_weighs_more_than_the_version_that_helm_sees() -> None:
-    assert rendered(INSTALL_VALUES, version="1.28.0") == rendered(INSTALL_VALUES, version=NEWEST) == shipped()
 
 
 @needs_helm

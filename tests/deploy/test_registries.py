@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from deploy.generate import CHART
 from tests.deploy.manifests import Objects, needs_helm, rendered, shipped
@@ -51,30 +50,9 @@ def test_one_value_switches_it_on(tmp_path: Path) -> None:
     assert egress(objects)[2] == {"ports": [{"port": 443, "protocol": "TCP"}]}
 
 
-def test_every_preset_that_there_is_is_on_by_default() -> None:
-    values = yaml.safe_load((CHART / "values.yaml").read_text())
-    assert values["registries"]["presets"] == sorted(PRESETS)
-
-
 def test_the_schema_knows_every_preset_that_there_is() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
     assert schema["properties"]["registries"]["properties"]["presets"]["items"]["enum"] == sorted(PRESETS)
-
-
-@needs_helm
-def test_values_that_are_taken_away_are_as_empty_ones(tmp_path: Path) -> None:
-    """Helm takes a default away with null; a rule without ports would let the replicas connect to every port."""
-    values = {"registries": {"enabled": True, "presets": ["docker.io"], "extra": None, "authorities": None}}
-    objects = rendered(values | {"networkPolicy": {"egress": {"registryPorts": None}}})
-    assert admits(listed(objects, tmp_path), "python", "quay.io/a/b") == [True, False]
-    assert egress(objects)[2] == {"ports": [{"port": 443, "protocol": "TCP"}]}
-
-
-@needs_helm
-def test_the_results_are_never_part_of_a_manifest() -> None:
-    """Or every upgrade would empty them."""
-    results = rendered(LOOKING_UP).one("ConfigMap", "gpu-policy-images")
-    assert {"data", "binaryData"} & results.keys() == set()
 
 
 @needs_helm
@@ -117,9 +95,3 @@ def test_a_changed_list_restarts_the_replicas_which_read_it_at_the_start(
         rendered({"registries": {"enabled": True, **one}}).one("Deployment")["spec"]["template"] for one in ({}, change)
     )
     assert (before != after) is restarts
-
-
-@needs_helm
-def test_annotations_of_ones_own_stay_beside_that_of_the_list() -> None:
-    template = rendered(LOOKING_UP | {"podAnnotations": {"a": "b"}}).one("Deployment")["spec"]["template"]
-    assert template["metadata"]["annotations"].keys() == {"a", "gpupolicy.dev/registries"}

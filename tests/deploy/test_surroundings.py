@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 
 from deploy.generate import CHART, HelmError
-from tests import quick_yaml
 from tests.deploy.manifests import Raw, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, CERT_MANAGER, EXISTING, SELF, VALUE_SETS
-from tests.monitoring.promql import RULE_FILES
 
 OPERATOR = "monitoring.coreos.com/v1"
 DASHBOARD = CHART / "files" / "dashboard.json"
@@ -22,17 +20,6 @@ def test_a_replica_reaches_the_api_server_and_dns_and_nothing_else() -> None:
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     ports = [[(port["port"], port["protocol"]) for port in rule["ports"]] for rule in policy["egress"]]
     assert ports == [[(443, "TCP"), (6443, "TCP")], [(53, "UDP"), (53, "TCP")]]
-
-
-@needs_helm
-def test_addresses_narrow_the_network_policy_down() -> None:
-    policy = rendered(VALUE_SETS["everything closed"]).one("NetworkPolicy", "gpu-policy")["spec"]
-    (ingress,) = policy["ingress"]
-    assert [peer.get("ipBlock", {}).get("cidr") for peer in ingress["from"]] == ["192.0.2.0/28", "2001:db8::/64", None]
-    api_server, dns, extra = policy["egress"]
-    assert api_server["to"] == [{"ipBlock": {"cidr": "192.0.2.10/32"}}]
-    assert [port["port"] for port in dns["ports"]] == [5353, 5353]
-    assert extra == VALUE_SETS["everything closed"]["networkPolicy"]["egress"]["extra"][0]
 
 
 @needs_helm
@@ -198,29 +185,3 @@ def test_prometheus_verifies_whom_it_asks(values: Raw, authority: Raw) -> None:
         assert objects.one("ConfigMap", "gpu-policy-ca")["data"] == {"ca.crt": AUTHORITY}
     selector = objects.one("ServiceMonitor")["spec"]["selector"]["matchLabels"]
     assert selector.items() <= objects.one("Service")["metadata"]["labels"].items()
-
-
-@needs_helm
-def test_the_rules_are_those_of_the_files() -> None:
-    rule = rendered({"prometheusRule": {"labels": {"release": "prometheus"}}}, OPERATOR).one("PrometheusRule")
-    assert rule["spec"] == {
-        "groups": [group for file in RULE_FILES for group in quick_yaml.load(file.read_text())["groups"]]
-    }
-    assert rule["metadata"]["labels"]["release"] == "prometheus"
-
-
-@needs_helm
-def test_the_dashboard_is_the_file_under_the_label_that_the_sidecar_looks_for() -> None:
-    dashboard = rendered({"grafanaDashboard": {"annotations": {"folder": "GPU"}}}).one(
-        "ConfigMap", "gpu-policy-dashboard"
-    )
-    assert dashboard["data"] == {"gpu-policy.json": DASHBOARD.read_text()}
-    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
-    assert dashboard["metadata"]["annotations"] == {"folder": "GPU"}
-
-
-@needs_helm
-def test_monitoring_can_be_left_out_altogether() -> None:
-    objects = rendered(VALUE_SETS["policies from several places"], OPERATOR)
-    assert {"ServiceMonitor", "PrometheusRule"}.isdisjoint(document["kind"] for document in objects)
-    assert "dashboard" not in "".join(document["metadata"]["name"] for document in objects)

@@ -9,14 +9,12 @@ import pytest
 import yaml
 
 from deploy.generate import CHART, HelmError, render
-from tests.deploy.manifests import needs_helm, rendered
+from tests.deploy.manifests import needs_helm
 from tests.deploy.value_sets import AUTHORITY, VALUE_SETS
 
 TEXT = (CHART / "values.yaml").read_text()
 LINES = TEXT.splitlines()
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
-FREE = {"type": "object"}
-"""The schema of what Kubernetes checks."""
 
 Key = tuple[str, ...]
 
@@ -51,15 +49,6 @@ def leaves(values: dict[str, Any], path: Key = ()) -> Iterator[Key]:
             yield from leaves(value, (*path, key))
 
 
-def objects(schema: Any, path: str = "values") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every part of the schema that describes a map."""
-    if isinstance(schema, dict):
-        if schema.get("type") == "object":
-            yield path, schema
-        for name, inner in schema.items():
-            yield from objects(inner, f"{path}.{name}")
-
-
 def is_inside(key: Key, others: set[Key]) -> bool:
     return any(key[: len(other)] == other and key != other for other in others)
 
@@ -73,28 +62,6 @@ def test_every_value_is_described_in_the_line_above_it(key: Key) -> None:
 @pytest.mark.parametrize("key", [key for key in KEYS if not is_inside(key, EXAMPLES)], ids=".".join)
 def test_every_value_is_in_the_schema(key: Key) -> None:
     assert schema_of(key)
-
-
-def test_the_schema_knows_nothing_that_values_yaml_does_not_document() -> None:
-    """Except for what Helm passes to a chart that another one depends on, and the parts of an issuerRef."""
-    known = {("global",), ("enabled",)}
-    for key, schema in [((), SCHEMA), *((key, schema_of(key)) for key in KEYS if not is_inside(key, EXAMPLES))]:
-        known |= {(*key, name) for name in schema.get("properties", {}) if key[-1:] != ("issuerRef",)}
-    assert known == {key for key in KEYS if not is_inside(key, EXAMPLES)} | {
-        ("global",),
-        ("enabled",),
-        *((*key, part) for key in (("resources",), ("audit", "resources")) for part in ("requests", "limits")),
-        *(("affinity", part) for part in ("nodeAffinity", "podAffinity", "podAntiAffinity")),
-    }
-
-
-@pytest.mark.parametrize(
-    "schema", [pytest.param(schema, id=path) for path, schema in objects(SCHEMA) if path != "values.properties.global"]
-)
-def test_every_map_refuses_unknown_keys_or_names_what_it_holds(schema: dict[str, Any]) -> None:
-    """Where Kubernetes has its own schema, that one refuses."""
-    refuses = schema.get("additionalProperties") is not None
-    assert refuses or schema == FREE or set(schema) == {"type", "required"}
 
 
 def test_the_value_sets_of_the_tests_leave_no_value_out() -> None:
@@ -210,8 +177,3 @@ def test_the_schema_refuses_what_cannot_be_meant(values: dict[str, Any], said: s
 def test_values_that_contradict_each_other_are_explained(values: dict[str, Any], said: str) -> None:
     with pytest.raises(HelmError, match=said):
         render(values)
-
-
-@needs_helm
-def test_the_chart_can_be_a_dependency_with_a_condition() -> None:
-    assert rendered({"global": {"imageRegistry": "example.com"}, "enabled": True}) == rendered()

@@ -112,13 +112,6 @@ def test_a_refused_manifest_fails_the_step_and_its_report_is_sarif(runner: Runne
     assert runner.output.read_text() == "sarif-file=gpu-policy.sarif\n"
 
 
-def test_the_log_says_why_the_step_fails(runner: Runner) -> None:
-    assert (
-        "refuse: Pod default/early: gpuLimits: manifests/early.yaml:1: "
-        in runner.run("judge", paths="manifests").stdout
-    )
-
-
 @pytest.mark.parametrize(
     "inputs",
     [
@@ -187,11 +180,3 @@ def test_no_input_is_run_as_a_script(runner: Runner, name: str, text: str) -> No
         runner.run(step, **{"paths": "manifests", name: text})
     assert not (runner.directory / "pwned").exists()
     assert len(runner.output.read_text().splitlines()) <= 1, "a second line would be a second output"
-
-
-@pytest.mark.parametrize("path", ["--kubeconfig=evil", "--output=/etc/passwd", "-o"])
-def test_no_path_is_an_option(runner: Runner, path: str) -> None:
-    done = runner.run("judge", paths=path)
-    assert done.returncode == 2
-    report = json.loads((runner.directory / "gpu-policy.sarif").read_text())
-    assert path in json.dumps(report)

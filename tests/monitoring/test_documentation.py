@@ -6,7 +6,7 @@ import pytest
 
 from tests.counted import counted, labels_by_name
 from tests.monitoring.promql import OF_THE_API_SERVER, ROOT, promtool
-from webhook.admission.metrics import LOOKUP_RESULTS, NAMESPACE_SERIES, REASONS
+from webhook.admission.metrics import LOOKUP_RESULTS, REASONS
 
 PAGE = (ROOT / "docs" / "metrics.md").read_text()
 HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
@@ -31,10 +31,6 @@ def test_every_reason_is_explained_and_no_other_is() -> None:
 def test_every_result_of_a_look_up_is_explained_and_no_other_is() -> None:
     table = PAGE.partition("| Result |")[2].partition("\n\n")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == set(LOOKUP_RESULTS)
-
-
-def test_the_bound_of_namespaces_is_the_one_that_is_written_down() -> None:
-    assert f"The first {NAMESPACE_SERIES} namespaces " in PAGE
 
 
 @pytest.mark.parametrize("metric", sorted(OF_THE_API_SERVER))

@@ -1,0 +1,114 @@
+"""Links in the documents lead somewhere, and the commands, options, files and objects that they name exist."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from tests import runbook
+from tests.deploy.manifests import shipped
+from tests.monitoring.promql import alerts
+from webhook.commands.main import main
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["CONTRIBUTING.md", "README.md", *sorted(str(one.relative_to(ROOT)) for one in (ROOT / "docs").rglob("*.md"))]
+CONFORMANCE = (ROOT / "docs" / "ai-conformance.md").read_text()
+SHOWN = re.findall(r"```console\n\$ gpu-policy (.+)\n([^`]+)```", CONFORMANCE)
+KINDS = {document["kind"].lower() for document in shipped()}
+KUBECTL = sorted({command for command in runbook.commands() if command.startswith("kubectl ")})
+OURS = sorted({found for command in runbook.commands() for found in re.findall(r"(?:^|\| )gpu-policy .*", command)})
+
+
+def anchor(heading: str) -> str:
+    """What GitHub makes of a heading."""
+    return re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_module_that_a_page_names_is_there(page: str) -> None:
+    """By its path, or by its name alone where the page says which room it is in."""
+    modules = {path.name for room in ("webhook", "certs", "deploy", "tests") for path in (ROOT / room).rglob("*.py")}
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = re.findall(r"`([\w/.]*\w\.py)(?:::\w+)?`", text)
+    places = [name if "/" not in name or (ROOT / name).exists() else f"tests/{name}" for name in named]
+    assert [name for name in places if not ((ROOT / name).exists() if "/" in name else name in modules)] == []
+    rooms = re.findall(r"`((?:webhook|certs)/[\w/]+)/?`", text)
+    assert [name for name in rooms if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command.rpartition("/")[2] for command, _ in SHOWN])
+def test_what_a_command_prints_is_what_the_page_about_conformance_shows(
+    monkeypatch: pytest.MonkeyPatch, command: str, shown: str
+) -> None:
+    """`...` stands for what is left out."""
+    monkeypatch.chdir(ROOT)
+    printed = CliRunner().invoke(main, shlex.split(command)).output
+    assert re.search(re.escape(shown).replace(r"\.\.\.", ".*"), printed, re.DOTALL), printed
+
+
+# The runbook
+
+
+def test_every_alert_leads_to_a_section_of_its_own_and_every_link_leads_somewhere() -> None:
+    sections = runbook.sections()
+    anchors = {anchor(heading) for heading in sections}
+    assert {name for name in sections if name.startswith("GpuPolicy")} == {rule["alert"] for rule in alerts()}
+    for rule in alerts():
+        file, _, place = rule["annotations"]["runbook_url"].partition("#")
+        assert (file.endswith("docs/runbook.md"), place) == (True, anchor(rule["alert"]))
+    for link in re.findall(r"\]\(([^)]+)\)", runbook.FILE.read_text()):
+        file, _, place = link.partition("#")
+        assert (runbook.FILE.parent / file).exists(), link
+        assert file or place in anchors, link
+
+
+def objects(command: str) -> Iterator[tuple[str, str]]:
+    """Kind and name of the objects that a kubectl command names, as far as the release has such names."""
+    words = [word for word in shlex.split(command.partition(" | ")[0]) if not word.startswith("-")]
+    yield from (
+        (kind, name) for kind, slash, name in (word.partition("/") for word in words) if slash and kind in KINDS
+    )
+    for kinds, name in pairwise(words):
+        yield from ((kind, name) for kind in kinds.split(",") if kind in KINDS and name.startswith("gpu-policy"))
+
+
+def test_commands_name_what_is_installed() -> None:
+    installed = {(document["kind"].lower(), document["metadata"]["name"]) for document in shipped()}
+    named = {found for command in KUBECTL for found in objects(command)}
+    assert named - installed == set()
+    assert ("configmap", "gpu-policy-policies") in named
+    assert {place for command in KUBECTL for place in re.findall(r" -n (\S+)", command)} <= {"gpu-policy", "team-a"}
+
+
+@pytest.mark.parametrize("command", OURS)
+def test_our_own_commands_and_their_options_exist(command: str) -> None:
+    words = shlex.split(command.removeprefix("| "))[1:]
+    known: Any = main
+    while words and words[0] in getattr(known, "commands", {}):
+        known = known.commands[words.pop(0)]
+    assert known is not main
+    options = {option for parameter in known.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= options
+
+
+def test_nothing_but_policies_and_tampered_configurations_is_ever_replaced_as_a_whole() -> None:
+    """Replacing takes away what the replicas wrote: of a configuration they write it again, of the Secret too late."""
+    replacing = [command for command in KUBECTL if re.search(r"kubectl replace|--force", command)]
+    sources = ("configmap gpu-policy-policies", "configmap gpu-policy-registration")
+    assert all(any(one in command for one in sources) or command == "kubectl replace" for command in replacing)
+
+
+def test_values_of_the_chart_exist() -> None:
+    values = yaml.safe_load((ROOT / "deploy" / "chart" / "values.yaml").read_text())
+    paths = [text for text in runbook.commands() if re.fullmatch(r"[a-zA-Z]+(\.[a-zA-Z]+)+", text)]
+    for path in (path for path in paths if path.partition(".")[0] in values):
+        node: Any = values
+        for part in path.split("."):
+            assert part in node, path
+            node = node[part]
