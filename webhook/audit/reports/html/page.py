@@ -8,9 +8,7 @@ Findings become rows of texts: the script has all of them as data, and without i
 
 import json
 from base64 import b64encode
-from collections import namedtuple
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -24,15 +22,8 @@ from webhook.audit.reports import report_wording as wording
 from webhook.audit.reports.sections import FINDINGS, findings, lines, sections
 from webhook.outcome import printable
 
-Row = namedtuple(
-    "Row",
-    "level rule namespace kind name message field remedy object pods running names mode policy line source change",
-)
-"""One finding as printable texts; unknown and missing values are empty.
-
-`kind` and `name` are those of the object that people change, `object` is the one that has the finding, if that is
-another. `change` is `new` if the comparison says that this is newly refused.
-"""
+Row = dict[str, str]
+"""One finding as printable texts by column; unknown and missing values are empty."""
 
 
 def rows(findings: Iterable[AuditFinding], comparison: Comparison | None = None) -> list[Row]:
@@ -43,26 +34,26 @@ def rows(findings: Iterable[AuditFinding], comparison: Comparison | None = None)
 
 def _row(finding: AuditFinding, *, is_new: bool) -> Row:
     running = finding.running
-    texts = (
-        finding.level,
-        finding.rule,
-        finding.owner.home,
-        finding.owner.kind,
-        finding.owner.name,
-        finding.message,
-        finding.field,
-        finding.remedy,
-        finding.object.title if finding.object != finding.owner else "",
-        wording.about(finding.pod_group),
-        str(running.count) if running is not None else "",
-        wording.listed(running) if running is not None else "",
-        finding.mode,
-        finding.policy,
-        wording.policy_place(finding),
-        wording.place(finding.source),
-        "new" if is_new else "",
-    )
-    return Row(*map(printable, texts))
+    texts = {
+        "level": finding.level,
+        "rule": finding.rule,
+        "namespace": finding.owner.home,
+        "kind": finding.owner.kind,  # of the object that people change
+        "name": finding.owner.name,
+        "message": finding.message,
+        "field": finding.field,
+        "remedy": finding.remedy,
+        "object": finding.object.title if finding.object != finding.owner else "",
+        "pods": wording.about(finding.pod_group),
+        "running": str(running.count) if running is not None else "",
+        "names": wording.listed(running) if running is not None else "",
+        "mode": finding.mode,
+        "policy": finding.policy,
+        "line": wording.policy_place(finding),
+        "source": wording.place(finding.source),
+        "change": "new" if is_new else "",
+    }
+    return {column: printable(text) for column, text in texts.items()}
 
 
 MOST_SHOWN = 200
@@ -75,7 +66,7 @@ def render(report: AuditReport) -> str:
     """The whole page; equal reports give equal pages."""
     listed = [section for section in sections(report) if section.key not in FINDINGS]
     before = ("newly-refused", "no-longer-refused", "changed", "refusals", "injected", "planned")
-    totals = () if report.subject is not None else totals_of(report)
+    totals = () if report.subject is not None else tuple(totals_of(report))
     words = {} if report.subject is None else {str(level): title for level, title in report.subject.levels.items()}
     script, style = _asset("script.js"), _asset("style.css")
     data = _as_data(rows(report.findings, report.comparison), words)
@@ -120,15 +111,15 @@ _DETAILS = {
 _MEANT_BY_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
-def _as_data(rows: Iterable[Row], words: Mapping[str, str]) -> str:
+def _as_data(rows: Sequence[Row], words: Mapping[str, str]) -> str:
     """Rows as JSON for a script element: the columns, every text once, and each row as indexes of its texts."""
     places: dict[str, int] = {}
-    table = [[places.setdefault(text, len(places)) for text in row] for row in rows]
+    table = [[places.setdefault(text, len(places)) for text in row.values()] for row in rows]
     data = {
         "levels": tuple(Level),
         "words": words,
         "details": _DETAILS,
-        "columns": Row._fields,
+        "columns": list(rows[0]) if rows else [],
         "texts": list(places),
         "rows": table,
     }
@@ -171,40 +162,18 @@ def _shown(value: Any) -> Any:
     return f"{value:,}" if isinstance(value, int) else value
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
-    """How many pods, workloads and resource claims have one result. `share` is a text such as `2.6 %`."""
-
-    style: str
-    label: str
-    count: int
-    share: str
-
-
-def totals_of(report: AuditReport) -> tuple[Total, ...]:
-    """What would happen to the pods, workloads and resource claims; each is in exactly one total."""
+def totals_of(report: AuditReport) -> Iterator[tuple[str, str, int, str]]:
+    """Style, label, count and share of what would happen to the pods, workloads and claims; each is in one total."""
     counts = report.counts
     whole = counts.pods + counts.workloads + counts.claims
     kept = max(whole - counts.refused - counts.warned - counts.completed, 0)
-    named = (
+    for style, label, count in (
         (Level.REFUSE, "refused", counts.refused),
         (Level.WARN, "admitted with a warning", counts.warned),
         (Level.COMPLETE, "completed", counts.completed),
         ("rest", "admitted as they are", kept),
-    )
-    return tuple(Total(style, label, count, share_of(count, whole)) for style, label, count in named)
-
-
-def share_of(count: int, whole: int) -> str:
-    """The share in percent with one digit. Only an empty share is shown as 0, and only a whole one as 100."""
-    if not whole:
-        return ""
-    percent = 100 * count / whole
-    if 0 < percent < 0.1:
-        return "< 0.1 %"
-    if 99.9 < percent < 100:
-        return "> 99.9 %"
-    return f"{percent:.1f} %"
+    ):
+        yield str(style), label, count, f"{100 * count / whole:.1f} %" if whole else ""
 
 
 def verdict(report: AuditReport) -> str:
