@@ -172,6 +172,12 @@ def test_no_name_of_one_pod_holds_for_a_workload_with_several(count: int) -> Non
             {"leaderWorkerTemplate": {"size": 2, "leaderTemplate": POD, "workerTemplate": POD}},
             {("StatefulSet", "w"), ("LeaderWorkerSet", "w")},
         ),
+        (
+            "ome.io/v1",
+            "InferenceService",
+            {"engine": {"runner": POD["spec"]["containers"][0]}},
+            {("InferenceService", "w")},
+        ),
         ("example.com/v1", "Unknown", {"template": POD}, {("Unknown", "w")}),
     ],
 )

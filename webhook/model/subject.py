@@ -55,6 +55,7 @@ _NAMED_BY_NO_POD = {
     "ClusterTrainingRuntime": "",
     "ClusterWorkflowTemplate": "Workflow",
     "CronWorkflow": "Workflow",
+    "DisaggregatedSet": "StatefulSet",
     "Experiment": "ReplicaSet",
     "JobTemplate": "Job",
     "LLMInferenceServiceConfig": "",
@@ -63,6 +64,7 @@ _NAMED_BY_NO_POD = {
     "RayCronJob": "RayCluster",
     "RayJob": "RayCluster",
     "RayService": "RayCluster",
+    "RoleBasedGroupSet": "",
     "ScheduledSparkApplication": "SparkApplication",
     "ServingRuntime": "",
     "TrainingRuntime": "",
@@ -144,7 +146,7 @@ def _made_by(workload: Mapping[str, Any], template: Template) -> tuple[Member, M
         added = {_LABELS[kind]: name}
     elif kind == "TrainJob":
         of, added = "Job", {_LABELS["JobSet"]: name}
-    elif kind in _LABELS:
+    elif kind in _LABELS and not _text(workload.get("apiVersion")).startswith("ome.io/"):
         of, added = template.owner_kind, {_LABELS[kind]: name}
         owner = name if kind == "Notebook" or template.group == "leader" else ""
     elif kind == "CronJob" or kind in _NAMED_BY_NO_POD:

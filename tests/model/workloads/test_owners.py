@@ -21,6 +21,7 @@ OWNERS = {
     ("argoproj.io", "Experiment"): "ReplicaSet",
     ("kubeflow.org", "Notebook"): "StatefulSet",
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "StatefulSet",
+    ("disaggregatedset.x-k8s.io", "DisaggregatedSet"): "StatefulSet",
 }
 """What makes the pods of a kind. Of all others that is not certain, or no rule asks for it."""
 

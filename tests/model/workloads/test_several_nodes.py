@@ -14,6 +14,7 @@ from webhook.model.workloads.controllers import may_span_nodes
 
 GROUPS = {
     "batch.volcano.sh",
+    "disaggregatedset.x-k8s.io",
     "flow.volcano.sh",
     "jobset.x-k8s.io",
     "kubeflow.org",
@@ -31,7 +32,7 @@ OTHERS = ("Job", "CronJob", "LLMInferenceService", "LLMInferenceServiceConfig", 
 
 @pytest.mark.parametrize(
     "raw",
-    [raw for raw in OBJECTS if raw["kind"] not in OTHERS],
+    [raw for raw in OBJECTS if raw["kind"] not in OTHERS and not raw["apiVersion"].startswith("ome.io")],
     ids=title,
 )
 def test_the_pods_of_training_jobs_are_known_and_no_others(raw: dict[str, Any]) -> None:
@@ -94,6 +95,13 @@ RUNNER = {"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 
             {"resources": RUNNER["resources"], "multiNode": {"parallelism": {"pipeline": 2}}},
             [True],
             id="NIM's groups",
+        ),
+        pytest.param("ome.io/v1beta1 InferenceService", {"engine": {"runner": RUNNER}}, [False], id="OME"),
+        pytest.param(
+            "ome.io/v1beta1 InferenceService",
+            {"engine": {"leader": {"runner": RUNNER}, "worker": {"size": 1, "runner": RUNNER}}},
+            [True, True],
+            id="OME's groups",
         ),
     ],
 )

@@ -12,6 +12,7 @@ from webhook.model.workloads import Template, templates_of
 
 POLICY = policy({"sharedMemory": {"minGpus": 1}})
 RESOURCES = "resources: {requests: {memory: 8Gi}, limits: {nvidia.com/gpu: 2}}"
+RDMA = "rdma.ome.io/auto-inject"
 CONTAINERS = f"containers: [{{name: main, image: a, {RESOURCES}}}]"
 TEMPLATE = f"template: {{spec: {{{CONTAINERS}}}}}"
 
@@ -24,6 +25,7 @@ def kind(name: str, spec: str) -> dict[str, Any]:
         "LLMInferenceService": "serving.kserve.io/v1alpha2",
         "LLMInferenceServiceConfig": "serving.kserve.io/v1alpha2",
         "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
+        "InferenceService": "ome.io/v1beta1",
     }
     return {"apiVersion": groups[name], "kind": name, "metadata": {"name": "a"}, "spec": yaml.safe_load(f"{{{spec}}}")}
 
@@ -80,6 +82,12 @@ def volume(template: Template) -> Any:
             id="KServe, a group that shares data",
         ),
         pytest.param("LLMInferenceService", f"prefill: {{template: {{{CONTAINERS}}}}}", ("dshm", "1Gi"), id="prefill"),
+        pytest.param(
+            "InferenceService",
+            f"engine: {{annotations: {{{RDMA}: 'true'}}, runner: {{name: ome-container, {RESOURCES}}}}}",
+            ("dshm", None),
+            id="OME with RDMA",
+        ),
         pytest.param("LLMInferenceServiceConfig", f"template: {{{CONTAINERS}}}", ("dshm", "1Gi"), id="a configuration"),
     ],
 )
@@ -117,6 +125,9 @@ def test_the_volume_of_an_operator_is_the_one_that_pods_have(name: str, spec: st
             "LLMInferenceService",
             f"template: {{{CONTAINERS.replace('main', 'engine')}}}",
             id="no container of a preset",
+        ),
+        pytest.param(
+            "InferenceService", f"engine: {{runner: {{name: ome-container, {RESOURCES}}}}}", id="OME without RDMA"
         ),
         pytest.param("LeaderWorkerSet", f"leaderWorkerTemplate: {{workerT{TEMPLATE[1:]}}}", id="LWS"),
     ],

@@ -73,6 +73,7 @@ _OF_GROUPS = {
     "trainer.kubeflow.org": JOB_SET,
     "jobset.x-k8s.io": JOB_SET,
     "leaderworkerset.x-k8s.io": LEADER_WORKER_SET,
+    "disaggregatedset.x-k8s.io": LEADER_WORKER_SET,
     "ray.io": RAY,
     "batch.volcano.sh": VOLCANO,
     "flow.volcano.sh": VOLCANO,

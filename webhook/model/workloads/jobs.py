@@ -1,6 +1,6 @@
 """The kinds that run groups of pods: JobSet, LeaderWorkerSet, Volcano's jobs, Grove's sets, SageMaker HyperPod's jobs.
 
-Beside them Argo's workflows, Ray's clusters and jobs, HyperPod's inference endpoints, and
+Beside them Argo's workflows, Ray's clusters and jobs, groups of pods by role (RBG), HyperPod's inference endpoints, and
 Slinky's pods that are the nodes of a Slurm cluster.
 
 Fields and defaults are those of the API types in kubernetes-sigs/jobset (v1alpha2), kubernetes-sigs/lws (v1),
@@ -23,6 +23,9 @@ patched pods.
 Ray: fields and defaults are those of ray-operator/apis/ray/v1 in ray-project/kuberay. Workers are counted as in its
 GetWorkerGroupDesiredReplicas, and /dev/shm as in BuildPod of ray-operator/controllers/ray/common/pod.go: the first
 container of every pod gets a memory volume as large as its memory, unless Ray keeps its objects in another directory.
+
+RBG: fields and defaults are those of api/workloads (v1alpha1, v1alpha2) in sgl-project/rbg. Templates are written once,
+and roles may patch them; nothing is known about the pods of a patched template.
 """
 
 from collections import Counter
@@ -30,7 +33,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from webhook.model.json_parts import entries, listed, mapped, part
+from webhook.model.json_parts import entries, listed, mapped, named, part
 from webhook.model.workloads.template import (
     MOST_PODS,
     Template,
@@ -49,12 +52,22 @@ from webhook.model.workloads.template import (
 _PRIORITY = "priorityClassName"
 
 
-def leader_worker_set(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
+def disaggregated_set(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """DisaggregatedSet, which has a LeaderWorkerSet for each role in each of its slices."""
+    slices = count_of(part(raw, "spec", "slices"), 1)
+    for where, name, role in entries(raw, "spec", "roles"):
+        is_scaled_elsewhere = part(role, "scaling", "mode") == "External"
+        times = None if is_scaled_elsewhere else slices
+        for template in leader_worker_set(mapped(role, "spec"), f"{where}.spec", times):
+            yield replace(template, group=f"{name} {template.group}".rstrip())
+
+
+def leader_worker_set(spec: Mapping[str, Any], where: str, slices: int | None = 1) -> Iterator[Template]:
     """Every group has a leader, which is made from the workers' template if it has none. `size` includes the leader.
 
     One StatefulSet makes the leaders; each leader has a StatefulSet that makes its workers.
     """
-    groups = replicas(spec)
+    groups = product(slices, replicas(spec))
     templates, place = part(spec, "leaderWorkerTemplate"), f"{where}.leaderWorkerTemplate"
     size = count_of(part(templates, "size"), 1)
     leader, worker = part(templates, "leaderTemplate"), part(templates, "workerTemplate")
@@ -176,6 +189,55 @@ def inference_endpoint_config(raw: Mapping[str, Any]) -> Iterator[Template]:
         elsewhere=elsewhere,
         unknown=_LEFT_TO_THE_OPERATOR,
     )
+
+
+def role_based_group_set(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """RoleBasedGroupSet: `template` in v1alpha1, `groupTemplate` in v1alpha2."""
+    groups = replicas(mapped(raw, "spec"))
+    yield from role_based_group(mapped(raw, "spec", "template"), "spec.template", groups)
+    yield from role_based_group(mapped(raw, "spec", "groupTemplate", "spec"), "spec.groupTemplate.spec", groups)
+
+
+def role_based_group(spec: Mapping[str, Any], where: str, groups: int | None = 1) -> Iterator[Template]:
+    """RoleBasedGroup."""
+    shared = {name: (one.get("template"), f"{where}.{at}.template") for at, name, one in entries(spec, "roleTemplates")}
+    for inside, name, role in entries(spec, "roles"):
+        yield from _role(role, f"{where}.{inside}", name, product(groups, replicas(role)), shared)
+
+
+def _role(
+    role: Mapping[str, Any], where: str, name: str, pods: int | None, shared: Mapping[str, tuple[object, str]]
+) -> Iterator[Template]:
+    for path in (("customComponentsPattern", "components"), ("components",)):
+        for inside, component, one in entries(role, *path):
+            size, group_name = product(pods, count_of(one.get("size"), 1)), f"{name} {component}".strip()
+            yield from from_template(one.get("template"), f"{where}.{inside}.template", group=group_name, pods=size)
+    alone, group = mapped(role, "standalonePattern"), mapped(role, "leaderWorkerPattern")
+    own, place = role, where  # v1alpha1
+    if alone or group:
+        own, place = (alone, f"{where}.standalonePattern") if alone else (group, f"{where}.leaderWorkerPattern")
+    else:
+        group = mapped(role, "leaderWorkerSet")
+    template, at = _source(own, place, shared)
+    if mapped(own, "templatePatch"):
+        return
+    if alone or not group:
+        yield from from_template(template, at, group=name, pods=pods)
+        return
+    size = count_of(group.get("size"), 1)  # the leader included
+    workers = product(pods, None if size is None else max(size - 1, 0))
+    for who, number in (("leader", pods), ("worker", workers)):
+        is_patched = any(mapped(group, key) for key in (f"{who}TemplatePatch", f"patch{who.capitalize()}Template"))
+        if number != 0 and not is_patched:
+            yield from from_template(template, at, group=f"{name} {who}", pods=number)
+
+
+def _source(raw: Mapping[str, Any], where: str, shared: Mapping[str, tuple[object, str]]) -> tuple[object, str]:
+    """The template in a part, or the one to which it refers, and its place; None where it is patched or missing."""
+    if mapped(raw, "template"):
+        return raw["template"], f"{where}.template"
+    reference = mapped(raw, "templateRef")
+    return (None, "") if mapped(reference, "patch") else shared.get(named(reference), (None, ""))
 
 
 _ARGO_MAIN = "main"

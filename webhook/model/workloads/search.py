@@ -41,12 +41,10 @@ _FOREIGN_GROUPS = (
     "auto.gke.io",
     "gatekeeper.sh",
     "kyverno.io",  # its rules say how the containers of others have to look
-    "ome.io",  # its runtimes and its services are parts of the same pods
     "policy.open-cluster-management.io",
     "types.kubefed.io",  # what these three hold runs in other clusters
     "work.karmada.io",
     "work.open-cluster-management.io",
-    "workloads.x-k8s.io",  # roles patch the templates that they share
 )
 _FOREIGN_KINDS = frozenset({("apps", "ControllerRevision"), ("", "Pod"), ("", "ConfigMap"), ("", "Secret")})
 _SCHEMA = "CustomResourceDefinition"

@@ -1,4 +1,4 @@
-"""The kinds that serve models: of KServe, Knative Serving and NVIDIA's operators (NIM, Dynamo).
+"""The kinds that serve models: of KServe, Knative Serving, NVIDIA's operators (NIM, Dynamo), and OME.
 
 KServe: fields and defaults are those of pkg/apis/serving in kserve/kserve (v1alpha1, v1alpha2, v1beta1). If a service
 leaves its containers to a runtime, only its own parts of its pods are known.
@@ -18,6 +18,11 @@ Both operators mount /dev/shm in the container that they make: GetVolumes and Ge
 api/apps/v1alpha1/nimservice_types.go of the NIM operator, without a size unless the storage names one, and
 buildSharedMemoryVolumeAndMount in deploy/operator/internal/dynamo of Dynamo, of 8Gi unless the component says another
 size, or none.
+
+OME: fields and defaults are those of pkg/apis/ome/v1beta1 in sgl-project/ome. Pods are composed as in
+pkg/controller/v1beta1/inferenceservice: the runner is the container of its name; a leader and workers replace the pods
+of a component, in a LeaderWorkerSet. If a service leaves resources to a runtime or to an accelerator class, nothing is
+known about its pods.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +30,7 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.model.accelerators import accelerator
-from webhook.model.json_parts import entries, listed, mapped, part
+from webhook.model.json_parts import entries, listed, mapped, named, part
 from webhook.model.quantity import parse_quantity
 from webhook.model.shape import FormatError
 from webhook.model.workloads.controllers import IN_A_GROUP
@@ -310,3 +315,87 @@ def _dynamo_resources(resources: Mapping[str, Any]) -> dict[str, Any]:
         if amounts:
             found[key] = amounts
     return found
+
+
+_OME_MAIN = "ome-container"
+_RDMA, _RDMA_CONTAINER, _RDMA_VOLUME = "rdma.ome.io/auto-inject", "rdma.ome.io/container-name", "dshm"
+"""The annotations by which OME mounts /dev/shm in one container (pkg/webhook/admission/pod/rdma_injector.go)."""
+_LEFT_TO_OME = frozenset({"spec.tolerations", "spec.priorityClassName", "spec.activeDeadlineSeconds"})
+
+
+def ome_service(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """InferenceService."""
+    predictor = mapped(raw, "spec", "predictor")
+    yield from from_spec(
+        predictor, "spec.predictor", group="predictor", pods=_ome_least(predictor), annotated=predictor
+    )
+    for name in ("engine", "decoder", "router"):
+        for template in _ome_component(mapped(raw, "spec", name), f"spec.{name}", name, is_completed=True):
+            yield replace(template, unknown=template.unknown | _LEFT_TO_OME)
+
+
+def ome_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
+    """ServingRuntime and ClusterServingRuntime, which make no pods by themselves."""
+    spec = mapped(raw, "spec")
+    templates = [
+        *from_spec(spec, "spec", annotated=spec),
+        *from_spec(spec.get("workers"), "spec.workers", group="workers", annotated=mapped(spec, "workers")),
+    ]
+    for name in ("engine", "decoder", "router"):
+        templates += _ome_component(mapped(spec, f"{name}Config"), f"spec.{name}Config", name, is_completed=False)
+    for template in templates:
+        yield from settled_template(replace(template, pods=None))
+
+
+def _ome_component(spec: Mapping[str, Any], where: str, name: str, *, is_completed: bool) -> Iterator[Template]:
+    pods, leader, worker = _ome_least(spec), mapped(spec, "leader"), mapped(spec, "worker")
+    if not leader and not worker:
+        yield from _ome_pods(spec, spec, where, name, pods, is_completed=is_completed)
+        return
+    at = f"{where}.leader" if leader else where
+    size = count_of(worker.get("size"), 0)
+    for template in (
+        *_ome_pods(leader or spec, spec, at, f"{name} leader", pods, is_completed=is_completed),
+        *_ome_pods(worker, spec, f"{where}.worker", f"{name} worker", product(pods, size), is_completed=is_completed),
+    ):
+        yield template if size == 0 else replace(template, labels=IN_A_GROUP)
+
+
+def _ome_least(spec: Mapping[str, Any]) -> int | None:
+    """The pods, or groups of pods, that always run: at least one."""
+    least = count_of(spec.get("minReplicas"), 1)
+    return least if least is None else max(least, 1)
+
+
+def _ome_pods(  # noqa: PLR0913  # all that differs
+    spec: Mapping[str, Any],
+    component: Mapping[str, Any],
+    where: str,
+    group: str,
+    pods: int | None,
+    *,
+    is_completed: bool,
+) -> Iterator[Template]:
+    containers, runner = list(listed(spec, "containers")), mapped(spec, "runner")
+    elsewhere = {"metadata": where}
+    if runner:
+        if not mapped(runner, "resources"):
+            return
+        name = named(runner)
+        same = [at for at, one in enumerate(containers) if name and part(one, "name") == name]
+        at = same[0] if same else len(containers)
+        whole = merged(mapped(containers[at]), runner) if same else dict(runner)
+        if is_completed:
+            whole["resources"] = with_the_rest(mapped(whole, "resources"))
+        containers[at : at + 1] = [whole]
+        elsewhere[f"spec.containers[{name or at}]"] = f"{where}.runner"
+    if containers:
+        pod = {
+            "metadata": {"annotations": component.get("annotations"), "labels": component.get("labels")},
+            "spec": {**spec, "containers": containers},
+        }
+        template = Template(pod, where, group, pods, elsewhere=elsewhere)
+        said = mapped(component, "annotations")
+        if said.get(_RDMA) == "true":
+            template = with_shared_memory(template, said.get(_RDMA_CONTAINER) or _OME_MAIN, _RDMA_VOLUME)
+        yield template

@@ -121,6 +121,7 @@ _KINDS = (
         templates_in("spec.replicatedJobs", "template.spec.template", _pods_of_replicated_job),
     ),
     Workload("leaderworkerset.x-k8s.io", "LeaderWorkerSet", at("spec", jobs.leader_worker_set)),
+    Workload("disaggregatedset.x-k8s.io", "DisaggregatedSet", jobs.disaggregated_set),
     Workload("batch.volcano.sh", "Job", at("spec", jobs.volcano_job)),
     Workload("batch.volcano.sh", "CronJob", at("spec.jobTemplate.spec", jobs.volcano_job)),
     Workload("flow.volcano.sh", "JobTemplate", at("spec", jobs.volcano_job)),
@@ -145,6 +146,11 @@ _KINDS = (
         templates_in("spec.replicaSpecs", "template", lambda role: count_of(role.get("replicas"), None)),
     ),
     Workload("inference.sagemaker.aws.amazon.com", "InferenceEndpointConfig", jobs.inference_endpoint_config),
+    Workload("ome.io", "InferenceService", serving.ome_service),
+    Workload("ome.io", "ServingRuntime", serving.ome_runtime),
+    Workload("ome.io", "ClusterServingRuntime", serving.ome_runtime, is_namespaced=False),
+    Workload("workloads.x-k8s.io", "RoleBasedGroup", at("spec", jobs.role_based_group)),
+    Workload("workloads.x-k8s.io", "RoleBasedGroupSet", jobs.role_based_group_set),
     Workload("slinky.slurm.net", "NodeSet", jobs.node_set),
 )
 
