@@ -1,4 +1,4 @@
-"""Several enforced rules that say which nodes do not suit a pod: together they never take its last node in silence."""
+"""Rules that keep pods off nodes: together they never take the last node of a pod in silence."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from tests.build import pod, policy, workload
 from tests.facts.samples import node
+from tests.gpus.discovered_labels import MPS
 from tests.strategies import checked
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
+from webhook.outcome import FindingKind
 from webhook.policy.policy_set import Policy
 
 PRODUCT, STRATEGY = "nvidia.com/gpu.product", "nvidia.com/gpu.sharing-strategy"
@@ -225,3 +227,56 @@ def test_a_pod_that_is_kept_off_all_nodes_with_room_is_told(
     raw["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
     told = [finding.message for finding in engine.mutate(raw, by, facts).findings if "room" in finding.message]
     assert told == ([] if reasons is None else [NO_ROOM + reasons])
+
+
+# One rule at a time
+
+OLD_CUDA, NEW_CUDA = (policy({"cudaDriver": {"images": {"*": cuda}}}) for cuda in ("11.4", "13.0"))
+OLD_T4, B200 = labels({PRODUCT: "Tesla-T4"}, OLD), labels({PRODUCT: "NVIDIA-B200"}, NEW)
+"""The older node runs CUDA 11, the newer one CUDA 13, and neither runs the other."""
+
+
+def test_a_pod_that_another_policy_steered_off_the_nodes_that_fit_is_not_refused_for_it() -> None:
+    """The platform corrects what it says of an image, and one replica has heard of it before the other."""
+    facts = cluster(OLD_T4, B200)
+    assert engine.validate(engine.mutate(trainer(), OLD_CUDA, facts).object, NEW_CUDA, facts).refusals == ()
+    assert engine.validate(engine.mutate(trainer(), NEW_CUDA, facts).object, NEW_CUDA, facts).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "nodes", "said"),
+    [
+        pytest.param("Deployment", [OLD_T4, B200], [], id="steered"),
+        pytest.param("DaemonSet", [OLD_T4, B200], [FindingKind.ADVICE], id="one pod for each node"),
+        pytest.param("Deployment", [OLD_T4], [FindingKind.VIOLATION], id="no node can run it"),
+        pytest.param("DaemonSet", [OLD_T4], [FindingKind.VIOLATION], id="no node can run it, for each node"),
+    ],
+)
+def test_a_template_is_told_of_nodes_that_its_pods_cannot_be_kept_off(
+    kind: str, nodes: list[dict[str, str]], said: list[FindingKind]
+) -> None:
+    outcome = engine.validate_workload(workload(kind, trainer()), "team", NEW_CUDA, cluster(*nodes))
+    assert ([finding.kind for finding in outcome.findings], outcome.patch) == (said, ())
+
+
+SHARES, BY_MPS = policy({"sharedGpus": {}}), cluster(dict(MPS))
+
+
+@pytest.mark.parametrize(
+    ("resource", "refuses"),
+    [pytest.param("nvidia.com/gpu", 0, id="by labels"), pytest.param("nvidia.com/gpu.shared", 1, id="by name")],
+)
+def test_a_queue_may_choose_other_nodes_than_those_that_share_and_a_name_stays(resource: str, refuses: int) -> None:
+    """A rule may judge by nodes and by the pod alone; only what follows from nodes waits for the queue."""
+    raw = workload("Job", pod(0))
+    raw["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {resource: 2}}
+    assert len(engine.validate_workload(raw, "team", SHARES, BY_MPS).findings) == 1
+    raw["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    assert len(engine.validate_workload(raw, "team", SHARES, BY_MPS).findings) == refuses
+
+
+def test_an_update_that_narrows_down_the_nodes_to_those_that_share_is_not_refused() -> None:
+    """A scheduler or a queue places a pod that was admitted."""
+    (new,) = engine.validate(pod(2), SHARES, BY_MPS).findings
+    (updated,) = engine.validate(pod(2), SHARES, BY_MPS, old=pod(2, spec={"nodeSelector": {"pool": "later"}})).findings
+    assert (new.refuses, updated.refuses) == (True, False)
