@@ -10,7 +10,7 @@ from heapq import nsmallest
 from http import HTTPStatus
 from typing import Any
 
-from webhook.engine.running_rules import addressed_to, told
+from webhook.engine.running_rules import addressed, told
 from webhook.facts.claim_index import bounded
 from webhook.facts.gpu_pods import extended_pod, reservation_of
 from webhook.ledger.ledger_store import GpuPod, entered_demand
@@ -158,7 +158,9 @@ def _with_findings(outcome: Outcome, findings: Sequence[Finding]) -> Outcome:
     """The outcome with more findings, which name the contact of the policy."""
     if not findings:
         return outcome
-    return replace(outcome, findings=(*outcome.findings, *addressed_to(outcome.policy.contact, findings)))
+    contact = outcome.policy.contact
+    own = [replace(one, remedy=addressed(one.remedy, contact)) for one in findings]
+    return replace(outcome, findings=(*outcome.findings, *own))
 
 
 def finding_for(bound: BoundQuota, demand: Demand, verdict: Verdict, pods: Iterable[GpuPod] | None) -> Finding | None:

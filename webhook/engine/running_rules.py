@@ -6,7 +6,6 @@ from itertools import chain, groupby, islice
 
 from webhook.facts.facts import ClusterFacts
 from webhook.model.edits import (
-    LONGEST_PATCH,
     MOST_OPERATIONS,
     AddEnv,
     AddGpuLimit,
@@ -16,7 +15,7 @@ from webhook.model.edits import (
     Edit,
 )
 from webhook.model.pod import Container, Pod
-from webhook.model.shape import ShapeError, SizeError, shortened
+from webhook.model.shape import SizeError, shortened
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_set import BoundRule, Policy
@@ -30,8 +29,6 @@ _MOST_LISTED = 20
 _MOST_EDITS = MOST_OPERATIONS + 1
 _LONGEST_EXCEPTED = 1_000
 """Characters of what was found, so that a warning has room for what is said of the exception."""
-_FEW_OPERATIONS = 200
-"""Operations of a patch up to which its size is not measured."""
 
 
 def facts_under(policy: Policy, facts: ClusterFacts) -> ClusterFacts:
@@ -45,12 +42,12 @@ def ask_mutators(stage: Iterable[BoundRule], pod: Pod, facts: Facts, findings: l
     """What the enforced rules of a stage inject. Everything else goes to `findings`."""
     injections: list[Injection] = []
     for bound in stage:
-        values = _answers(bound, pod, facts)
-        if not values:
-            continue
-        wanted = [value for value in values if not isinstance(value, Advice)]
-        if len(wanted) < len(values):
-            findings += [_finding(bound, value) for value in values if isinstance(value, Advice)]
+        wanted: list[Edit] = []
+        for value in _answers(bound, pod, facts):
+            if isinstance(value, Advice):
+                findings.append(_finding(bound, value))
+            else:
+                wanted.append(value)
         if wanted and bound.mode is Mode.ENFORCE:
             injections.append(Injection(bound.rule.key, tuple(wanted), bound.origin, bound.line))
         elif wanted:
@@ -60,20 +57,12 @@ def ask_mutators(stage: Iterable[BoundRule], pod: Pod, facts: Facts, findings: l
 
 def write(edits: Sequence[Edit], draft: Draft) -> None:
     """Write edits into `draft`. Raises ShapeError for a pod whose patch is longer than the API server accepts."""
-    size = 0
     for edit in edits:
         edit.write(draft)
-        if len(draft.patch) > _FEW_OPERATIONS:
-            size += len(str(edit))
-            if len(draft.patch) > MOST_OPERATIONS:
-                raise _too_much_to_add("changes", MOST_OPERATIONS)
-            if size > LONGEST_PATCH:
-                raise _too_much_to_add("bytes", LONGEST_PATCH)
-
-
-def _too_much_to_add(what: str, most: int) -> ShapeError:
-    found = f"so many containers, or terms of node affinity, that the policy adds more than {most} {what}"
-    return SizeError(found, f"{most}, since the API server accepts no longer patch", "spec")
+        if len(draft.patch) > MOST_OPERATIONS:
+            found = "so many containers, or terms of node affinity, that the policy adds more than"
+            allowed = f"{MOST_OPERATIONS}, since the API server accepts no longer patch"
+            raise SizeError(f"{found} {MOST_OPERATIONS} changes", allowed, "spec")
 
 
 def would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
@@ -177,7 +166,7 @@ def all_told(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _finding(bound: BoundRule, value: Violation | Advice) -> Finding:
     is_enforced = bound.mode is Mode.ENFORCE
-    remedy = addressed(bound, value.remedy)
+    remedy = addressed(value.remedy, bound.contact)
     follows_nodes = value.follows_nodes or bound.rule.softens_on_update
     if isinstance(value, Advice) or (value.is_kept_off and not (is_enforced or bound.is_lifted)):
         return Finding(
@@ -211,30 +200,19 @@ def _finding(bound: BoundRule, value: Violation | Advice) -> Finding:
     )
 
 
-def addressed(bound: BoundRule, remedy: str) -> str:
-    """The remedy, with the contact of the policy in the place of the platform team."""
-    return remedy.replace(PLATFORM_TEAM, bound.contact) if bound.contact else remedy
-
-
-def addressed_to(contact: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings, with a policy's contact in the place of the platform team; an empty contact changes nothing."""
-    for finding in findings:
-        is_open = contact and PLATFORM_TEAM in finding.remedy
-        yield replace(finding, remedy=finding.remedy.replace(PLATFORM_TEAM, contact)) if is_open else finding
+def addressed(remedy: str, contact: str) -> str:
+    """The remedy, with the contact of a policy, if it has one, in the place of the platform team."""
+    return remedy.replace(PLATFORM_TEAM, contact) if contact else remedy
 
 
 def edits_of(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
     """What a rule would inject in mode `enforce`; at most one edit more than a patch may have."""
-    values = _answers(bound, pod, facts)
-    return [value for value in values if not isinstance(value, Advice)] if values else []
+    return [value for value in _answers(bound, pod, facts) if not isinstance(value, Advice)]
 
 
 def _answers(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit | Advice]:
-    values = iter(bound.rule.mutate(pod, bound.settings, facts))  # type: ignore[misc]  # only rules that mutate are asked
-    for first in values:
-        found = [first, *islice(values, _MOST_EDITS - 1)]
-        return found if bound.split_by is None else list(_held(bound, found, pod))
-    return []  # the answer of most rules
+    values = list(islice(bound.rule.mutate(pod, bound.settings, facts), _MOST_EDITS))  # type: ignore[misc]  # of mutators
+    return values if bound.split_by is None else list(_held(bound, values, pod))
 
 
 def _held(bound: BoundRule, values: Sequence[Edit | Advice], pod: Pod) -> Iterator[Edit | Advice]:

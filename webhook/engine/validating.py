@@ -127,7 +127,7 @@ def _missing(pod: Pod, policy: Policy, facts: ClusterFacts) -> Iterator[Finding]
             "spec",
             f"{listed(lost)} should have been injected but is missing; another webhook removed it or added "
             "the GPUs later, or mutate.gpupolicy.dev was not called",
-            addressed(bound, "Create the pod again, or tell the platform team"),
+            addressed("Create the pod again, or tell the platform team", bound.contact),
             refuses=if_missing is IfMissing.REFUSE and not all(edit.is_preference for edit in lost),
             origin=bound.origin,
             line=bound.line,

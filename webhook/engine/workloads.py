@@ -9,7 +9,7 @@ from typing import Any
 from webhook.engine.applied_claims import is_claim, validate_claim
 from webhook.engine.quota_requests import KEY as QUOTA_KEY
 from webhook.engine.quota_requests import requests_of_pod
-from webhook.engine.running_rules import addressed_to, facts_under, findings_of, told
+from webhook.engine.running_rules import addressed, facts_under, findings_of, told
 from webhook.engine.validating import simulate
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_table import GPUS
@@ -220,7 +220,7 @@ def _judge(workload: Mapping[str, Any], template: Template, context: _Context) -
     found = [one for one in found if not (template.is_unknown(one.field) or (template.is_queued and one.follows_nodes))]
     if not any(finding.refuses for finding in found):
         wanted = requests_of_pod(pod, context.namespace, held.quotas, facts)
-        found.extend(addressed_to(held.policy.contact, wanted.findings))
+        found += [replace(one, remedy=addressed(one.remedy, held.policy.contact)) for one in wanted.findings]
     found = [one for one in found if one.kind is not FindingKind.ADVICE or one not in context.said]
     context.said.update(found)
     unit = "share" if found and pod.gpus and unit_name(pod, context.facts, GPUS) == "share" else "GPU"
