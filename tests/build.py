@@ -16,7 +16,7 @@ from webhook.facts.facts import ClusterFacts
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import GpuPod, MemoryStore
 from webhook.ledger.ledgers import Ledgers
-from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
+from webhook.policy.policy_set import ConfiguredRule, Policy, PolicySet, content_hash
 from webhook.policy.schema import WorkloadsMode
 from webhook.rules import RULES
 from webhook.rules.rule import Facts
@@ -217,12 +217,12 @@ def policy(
     rules: Mapping[str, Mapping[str, Any]], *, mode: str = "enforce", name: str = "_default", workloads: str = "warn"
 ) -> Policy:
     """A policy of these rules; `mode` is that of rules that name none, `workloads` that of workloads."""
-    bound: list[BoundRule] = []
+    bound: list[ConfiguredRule] = []
     written = {key: {"mode": mode, **settings} for key, settings in rules.items()}
     for rule in RULES:
         if rule.key in written and written[rule.key]["mode"] != "disabled":
             settings = rule.settings.model_validate_json(json.dumps(written[rule.key]), by_alias=True, by_name=False)
-            bound.append(BoundRule(rule, settings.mode, settings, f"{name}.yaml"))
+            bound.append(ConfiguredRule(rule, settings.mode, settings, f"{name}.yaml"))
     said = WorkloadsMode(workloads)
     return Policy(name, (f"{name}.yaml",), content_hash([written, said]), tuple(bound), workloads=said)
 

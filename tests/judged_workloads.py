@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from tests.bound_quotas import TEAM
 from tests.build import FACTS, container, env, pod, policy
+from tests.quota.quotas import TEAM
 from webhook import engine
 from webhook.outcome import Outcome
-from webhook.policy.policy_quotas import BoundQuota
+from webhook.policy.policy_quotas import ConfiguredQuota
 
 LIMITED = {"gpuLimits": {"maxPerPod": 8}}
 
@@ -45,11 +45,11 @@ def cluster(*gpus: int) -> dict[str, Any]:
     return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "ray"}, "spec": spec}
 
 
-def judged(raw: dict[str, Any], *bound: BoundQuota, using: Any = WARNING, old: Any = None) -> Outcome:
+def judged(raw: dict[str, Any], *bound: ConfiguredQuota, using: Any = WARNING, old: Any = None) -> Outcome:
     return engine.validate_workload(raw, TEAM, using, FACTS, bound, old=old)
 
 
-def said(raw: dict[str, Any], *bound: BoundQuota, using: Any = WARNING, old: Any = None) -> list[str]:
+def said(raw: dict[str, Any], *bound: ConfiguredQuota, using: Any = WARNING, old: Any = None) -> list[str]:
     return [str(finding) for finding in judged(raw, *bound, using=using, old=old).findings]
 
 

@@ -22,7 +22,7 @@ from tests.rules.every_rule import CASES, COMPLETING, INJECTING
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.outcome import FindingKind, Outcome
-from webhook.policy.policy_set import BoundRule, Policy
+from webhook.policy.policy_set import ConfiguredRule, Policy
 from webhook.rules import RULES
 from webhook.rules.rule import Advice, Rule
 from webhook.rules.rule_settings import Mode, RuleSettings
@@ -283,7 +283,7 @@ def test_an_annotation_of_the_user_is_left_alone_and_believed_by_nobody() -> Non
 
 def test_a_validator_may_advise_without_refusing() -> None:
     rule = Rule(key="r", promise="p", settings=RuleSettings, validate=lambda *_: [Advice("spec", "found", "Do this")])
-    in_force = Policy("p", (), "", (BoundRule(rule, Mode.ENFORCE, RuleSettings(mode=Mode.ENFORCE), "p.yaml"),))
+    in_force = Policy("p", (), "", (ConfiguredRule(rule, Mode.ENFORCE, RuleSettings(mode=Mode.ENFORCE), "p.yaml"),))
     outcome = engine.validate(pod(1), in_force, FACTS)
     assert (outcome.refusals, outcome.warnings) == ((), ("r: spec: found. Do this.",))
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.bound_quotas import shared_quota
 from tests.build import FACTS, WORKLOADS, container, pod, policy, workload
+from tests.quota.quotas import shared_quota
 from webhook import engine
 from webhook.outcome import FindingKind, Outcome
-from webhook.policy.policy_set import BoundRule, Policy
+from webhook.policy.policy_set import ConfiguredRule, Policy
 from webhook.policy.schema import WorkloadsMode
 from webhook.rules.rule import Rule, Violation
 from webhook.rules.rule_settings import Mode, RuleSettings
@@ -143,7 +143,7 @@ def counting(workloads: str = "warn") -> Policy:
         yield Violation("spec.containers[c0]", f"{replicas} pods of {pod.owner_kind}", f"{settings.mode}", "Run one")
 
     rule = Rule(key="counting", promise="p", settings=Counting, validate_replicas=judge)
-    bound = BoundRule(rule, Mode.ENFORCE, Counting(mode=Mode.ENFORCE), "p.yaml")
+    bound = ConfiguredRule(rule, Mode.ENFORCE, Counting(mode=Mode.ENFORCE), "p.yaml")
     return Policy("p", ("p.yaml",), "0" * 64, (bound,), workloads=WorkloadsMode(workloads))
 
 

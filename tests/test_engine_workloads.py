@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from tests.bound_quotas import own, shared_quota
 from tests.build import FACTS, WORKLOADS, container, pod, policy, requests_only, workload
 from tests.judged_workloads import (
     ENFORCING,
@@ -18,6 +17,7 @@ from tests.judged_workloads import (
     said,
     training,
 )
+from tests.quota.quotas import own, shared_quota
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.rules.rule_settings import Mode

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tests.bound_quotas import own
 from tests.build import policy
 from tests.judged_workloads import (
     ENFORCING,
@@ -20,6 +19,7 @@ from tests.judged_workloads import (
     said,
     training,
 )
+from tests.quota.quotas import own
 from tests.strategies import broken_pods, checked_on_pods
 from webhook.engine.workloads import MOST_TEMPLATES
 from webhook.model.shape import ShapeError

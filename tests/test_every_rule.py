@@ -34,7 +34,7 @@ from webhook.model.pod_reader import pod_from_raw
 from webhook.model.quantity import parse_quantity
 from webhook.model.shape import ShapeError
 from webhook.outcome import FindingKind
-from webhook.policy.policy_set import BoundRule, Policy
+from webhook.policy.policy_set import ConfiguredRule, Policy
 from webhook.rules import RULES
 from webhook.rules.rule import Advice, Rule, Stage, Violation
 from webhook.rules.rule_settings import Mode
@@ -53,7 +53,9 @@ asking all rules about it.
 def policy_of(values, order=RULES, modes=None):
     """A policy of all rules with these settings, each enforced unless `modes` says otherwise."""
     bound = [
-        BoundRule(rule, (modes or {}).get(rule.key, Mode.ENFORCE), settings_of(rule, values[rule.key]), "test.yaml")
+        ConfiguredRule(
+            rule, (modes or {}).get(rule.key, Mode.ENFORCE), settings_of(rule, values[rule.key]), "test.yaml"
+        )
         for rule in order
     ]
     return Policy("test", ("test.yaml",), "0" * 64, tuple(bound))

@@ -7,7 +7,7 @@ from tests.rules.every_rule import ALL_VALUES
 from tests.rules.samples import mutations, settings_of
 from tests.strategies import checked, clusters, examples, gpu_pods
 from webhook.model.pod_reader import pod_from_raw
-from webhook.policy.policy_set import BoundRule, Policy
+from webhook.policy.policy_set import ConfiguredRule, Policy
 from webhook.rules import RULES
 from webhook.rules.rule_settings import Mode
 
@@ -28,7 +28,7 @@ WITHOUT_OBJECTIONS = {
 
 
 def policy_of(key, values, mode=Mode.ENFORCE):
-    return Policy("test", (), "0" * 64, (BoundRule(RULE[key], mode, settings_of(RULE[key], values), "test.yaml"),))
+    return Policy("test", (), "0" * 64, (ConfiguredRule(RULE[key], mode, settings_of(RULE[key], values), "test.yaml"),))
 
 
 @settings(checked, max_examples=examples(150), phases=[Phase.explicit, Phase.reuse, Phase.generate])

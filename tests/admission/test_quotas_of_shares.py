@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.bound_quotas import TEAM, own
 from tests.build import pod, request
+from tests.quota.quotas import TEAM, own
 from tests.quota.test_unit_parts import FOUR, WHOLE, node
 from webhook.admission import phases
 from webhook.engine.quota_requests import finding_for

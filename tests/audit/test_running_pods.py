@@ -17,7 +17,7 @@ from webhook.audit.quota_report import LimitUsage
 from webhook.audit.report import AuditReport, Level, Running
 from webhook.audit.review_objects import review
 from webhook.ledger.ledger_store import GpuPod
-from webhook.policy.policy_quotas import BoundQuota, SharedQuotas, SharedQuotaSettings
+from webhook.policy.policy_quotas import ConfiguredQuota, SharedQuotas, SharedQuotaSettings
 from webhook.policy.policy_set import PolicySet
 from webhook.quota.quotas import QuotaScope
 
@@ -31,7 +31,9 @@ def limited(**settings: Any) -> PolicySet:
 def with_shared_quota(mode: str = "enforce", **limits: Any) -> PolicySet:
     raw = {"name": "shared", "namespaces": [NAMESPACE, "other"], "mode": mode, **limits}
     settings = SharedQuotaSettings.model_validate_json(json.dumps(raw), by_alias=True, by_name=False)
-    bound = BoundQuota.of(QuotaScope.SHARED, settings.name, tuple(settings.namespaces), settings, "_quotas.yaml", 5)
+    bound = ConfiguredQuota.of(
+        QuotaScope.SHARED, settings.name, tuple(settings.namespaces), settings, "_quotas.yaml", 5
+    )
     return PolicySet.of(policy({}), {}, shared=SharedQuotas((bound,), ({},)))
 
 

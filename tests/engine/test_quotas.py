@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.bound_quotas import TEAM, own, shared_quota
 from tests.build import FACTS, container, pod, policy, workload
 from tests.ledger.small_cluster import raw_pod
 from tests.quota.claim_samples import exactly, first_of
+from tests.quota.quotas import TEAM, own, shared_quota
 from webhook import engine
 from webhook.engine.quota_requests import reserved
 from webhook.engine.quota_usage import quota_usages, statuses
@@ -23,7 +23,7 @@ from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
-from webhook.policy.policy_quotas import BoundQuota
+from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.quota.amounts import Usage
 from webhook.quota.quotas import Demand, Excess, Limit, Measure, Quota, QuotaScope
 from webhook.rules.rule_settings import Mode
@@ -34,14 +34,14 @@ H100, T4 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}, {"nvidia.com/gpu
 Asked = list[QuotaRequest]
 
 
-def over(bound: BoundQuota, asks: int | Fraction, used: int | Fraction, at: int = 0) -> Exceeded:
+def over(bound: ConfiguredQuota, asks: int | Fraction, used: int | Fraction, at: int = 0) -> Exceeded:
     """The verdict that a limit of a quota is passed."""
     return Exceeded((Excess(bound.quota.limits[at], Fraction(asks), Fraction(used)),))
 
 
 def asked(
     raw: dict[str, Any],
-    bound: Sequence[BoundQuota],
+    bound: Sequence[ConfiguredQuota],
     verdicts: Sequence[Verdict] = (),
     pods: Sequence[GpuPod] = (),
     findings: tuple[Finding, ...] = (),
@@ -62,7 +62,7 @@ def asked(
     return outcome, [one for requests in questions for one in requests]
 
 
-def messages(raw: dict[str, Any], bound: Sequence[BoundQuota], *others: Any) -> list[str]:
+def messages(raw: dict[str, Any], bound: Sequence[ConfiguredQuota], *others: Any) -> list[str]:
     return [finding.message for finding in asked(raw, bound, *others)[0].findings]
 
 
@@ -104,7 +104,7 @@ REFUSED = (Finding("gpuLimits", Mode.ENFORCE, FindingKind.VIOLATION, "spec", "m"
     ],
 )
 def test_no_ledger_is_asked_about_a_pod_that_is_refused_anyway_or_not_counted(
-    raw: dict[str, Any], bound: list[BoundQuota], findings: tuple[Finding, ...]
+    raw: dict[str, Any], bound: list[ConfiguredQuota], findings: tuple[Finding, ...]
 ) -> None:
     assert asked(raw, bound, findings=findings)[1] == []
 
@@ -240,7 +240,7 @@ BY_MODEL = own(gpus=99, byModel={"H100": 4, "T4": 16})
     ],
 )
 def test_messages_name_the_largest_pods_and_what_would_fit(
-    raw: dict[str, Any], bound: BoundQuota, verdict: Verdict, pods: list[GpuPod], said: str
+    raw: dict[str, Any], bound: ConfiguredQuota, verdict: Verdict, pods: list[GpuPod], said: str
 ) -> None:
     (message,) = messages(raw, [bound], [verdict], pods)
     assert message.startswith("exceeded GPU quota 'team-vision': requested ")
@@ -297,7 +297,7 @@ def test_what_is_said_of_quotas_sends_people_to_the_contact_of_their_policy(cont
 # Workloads whose pods pass a quota together
 
 
-def told(raw: dict[str, Any], *bound: BoundQuota, using: Any = POLICY) -> list[Finding]:
+def told(raw: dict[str, Any], *bound: ConfiguredQuota, using: Any = POLICY) -> list[Finding]:
     return list(engine.validate_workload(raw, TEAM, using, FACTS, bound).findings)
 
 
@@ -353,7 +353,7 @@ def slices(replicas: int) -> dict[str, Any]:
     ],
 )
 def test_a_workload_is_told_of_each_limit_that_its_pods_pass(
-    raw: dict[str, Any], bound: list[BoundQuota], said: list[str]
+    raw: dict[str, Any], bound: list[ConfiguredQuota], said: list[str]
 ) -> None:
     found = told(raw, *bound)
     assert len(found) == len(said)
@@ -433,7 +433,7 @@ def test_what_claims_count_and_units_stand_beside_gpus_where_they_are_others() -
     ],
 )
 def test_a_quota_is_seen_where_it_holds_by_its_sum_alone(
-    bound: BoundQuota, pods_in: tuple[str, ...], seen: set[str]
+    bound: ConfiguredQuota, pods_in: tuple[str, ...], seen: set[str]
 ) -> None:
     found = statuses([(bound, Usage.of({Demand(name, (("nvidia.com/gpu", 1),)): 2 for name in pods_in}, bound.quota))])
     assert {namespace for namespace, _ in found} == seen

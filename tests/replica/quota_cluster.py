@@ -13,7 +13,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from webhook.engine.quota_usage import Place, Status, statuses
 from webhook.kubernetes.api_server import ApiServer
-from webhook.policy.policy_quotas import BoundQuota
+from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.quota.amounts import Usage
 from webhook.quota.quotas import Limit, Measure, OnLedgerFailure, Quota, QuotaScope
 from webhook.replica.status_objects import QuotaStatus, StatusTiming
@@ -106,4 +106,4 @@ def status_of(
     """What namespaces see of a quota of which so much is used."""
     none = dict.fromkeys(quota.limits, Fraction(0))
     usage = Usage(quota, none | used, none, int(used.get(GPUS, 0)), 1, frozenset(), str(version))
-    return statuses([(BoundQuota(quota, mode, OnLedgerFailure.DENY, "file.yaml"), usage)])
+    return statuses([(ConfiguredQuota(quota, mode, OnLedgerFailure.DENY, "file.yaml"), usage)])

@@ -84,14 +84,14 @@ def claims(
 
 
 def _judged(request: AdmissionRequest, raw: Mapping[str, Any], held: InForce, facts: ClusterFacts) -> Decision:
-    policy, bound, namespace = held.policy, held.quotas, request.namespace
+    policy, quotas, namespace = held.policy, held.quotas, request.namespace
     if request.user == SCHEDULER and is_for_extended_resources(raw):
-        found = requests_of_scheduler(raw, namespace, bound, facts)
-        return Decision(AdmissionResponse(is_allowed=True), Outcome(policy, raw, ()), found) if bound else UNCONCERNED
+        found = requests_of_scheduler(raw, namespace, quotas, facts)
+        return Decision(AdmissionResponse(is_allowed=True), Outcome(policy, raw, ()), found) if quotas else UNCONCERNED
     decision = decide(outcome := engine.validate_claim(raw, namespace, policy, facts))
-    if not bound or outcome.refusals:
+    if not quotas or outcome.refusals:
         return decision
-    return replace(decision, requests=requests_of_claim(raw, namespace, bound, facts))
+    return replace(decision, requests=requests_of_claim(raw, namespace, quotas, facts))
 
 
 def _owner(request: AdmissionRequest, raw: Mapping[str, Any]) -> ClaimOwner | None:

@@ -110,7 +110,7 @@ def validate(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts
     if request.operation not in ("CREATE", "UPDATE"):
         return UNCONCERNED
     held = in_force(request, policies, now)
-    policy, bound = held.policy, held.quotas
+    policy, quotas = held.policy, held.quotas
     if request.operation == "UPDATE":
         old = old if old is not None else {}
         of_old = None
@@ -118,10 +118,10 @@ def validate(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts
             of_old = policies.in_force(request.namespace, lambda: subject_of(old, "Pod"), now).policy
         return decide(engine.validate(raw, policy, facts, old=old, namespace=request.namespace, of_old=of_old))
     decision = decide(outcome := engine.validate(raw, policy, facts, namespace=request.namespace))
-    if not bound or request.subresource or outcome.refusals or outcome.pod is None:
+    if not quotas or request.subresource or outcome.refusals or outcome.pod is None:
         return decision
     known = facts_under(policy, facts)
-    return replace(decision, requests=requests_of_pod(outcome.pod, request.namespace, bound, known))
+    return replace(decision, requests=requests_of_pod(outcome.pod, request.namespace, quotas, known))
 
 
 def malformed(error: ShapeError) -> Decision:

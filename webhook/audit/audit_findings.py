@@ -19,7 +19,7 @@ from webhook.ledger.ledger_store import GpuPod
 from webhook.model.json_parts import part, text
 from webhook.model.workloads import Template, controller_of
 from webhook.outcome import Finding, FindingKind, Injection
-from webhook.policy.policy_quotas import BoundQuota
+from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import API_VERSION
 from webhook.quota.quota_wording import amount_of, number
@@ -247,19 +247,24 @@ def quota_overuse(quotas: Iterable[QuotaInUse], pods: Sequence[GpuPod], policies
     for one in quotas:
         for limit, used in (one.usage.used or {}).items():
             if used > limit.hard:
-                yield _over_limit(one.bound, limit, used, _running(pods, limit, one.bound.quota), policies)
+                yield _over_limit(one.active, limit, used, _running(pods, limit, one.active.quota), policies)
 
 
-def _over_limit(bound: BoundQuota, limit: Limit, used: Fraction, running: Running, policies: PolicySet) -> AuditFinding:
-    quota, over = bound.quota, used - limit.hard
+def _over_limit(
+    active: ConfiguredQuota, limit: Limit, used: Fraction, running: Running, policies: PolicySet
+) -> AuditFinding:
+    quota, over = active.quota, used - limit.hard
     about, policy = ObjectReference("", "Namespace", quota.name, "v1"), policies.for_namespace(quota.name).name
     if quota.scope is QuotaScope.SHARED:
-        about, policy = ObjectReference("", "SharedQuota", quota.name, API_VERSION), bound.origin.removesuffix(".yaml")
+        about, policy = (
+            ObjectReference("", "SharedQuota", quota.name, API_VERSION),
+            active.origin.removesuffix(".yaml"),
+        )
     allowed = amount_of(limit.hard, limit)
     return AuditFinding(
-        level=_LEVELS.get(bound.mode, Level.AUDIT),
+        level=_LEVELS.get(active.mode, Level.AUDIT),
         rule=gpu_quota.RULE.key,
-        mode=bound.mode,
+        mode=active.mode,
         kind=FindingKind.VIOLATION,
         object=about,
         owner=about,
@@ -267,8 +272,8 @@ def _over_limit(bound: BoundQuota, limit: Limit, used: Fraction, running: Runnin
         message=f"GPU quota '{quota.name}' is used beyond its limit: {number(used)} of {allowed} ({number(over)} over)",
         remedy=f"Free {amount_of(over, limit)}, or raise the quota",
         policy=policy,
-        file=bound.origin,
-        line=bound.line,
+        file=active.origin,
+        line=active.line,
         running=running,
     )
 

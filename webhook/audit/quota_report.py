@@ -17,7 +17,7 @@ from webhook.engine.quota_usage import Place, Status, statuses
 from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.model.wording import few
 from webhook.outcome import printable
-from webhook.policy.policy_quotas import BoundQuota
+from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.policy.policy_set import PolicySet
 from webhook.quota.amounts import Usage
 from webhook.quota.quota_wording import number
@@ -97,7 +97,7 @@ class ReportedQuota:
 class QuotaInUse:
     """A quota of the policies, and its usage."""
 
-    bound: BoundQuota
+    active: ConfiguredQuota
     usage: Usage
 
 
@@ -115,12 +115,12 @@ def quotas_in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Itera
     every = {one.quota.key: one for name in names for one in policies.quotas_for(name)}
     every |= {one.quota.key: one for one in policies.shared_quotas}
     in_use = []
-    for bound in every.values():
-        quota = bound.quota
+    for active in every.values():
+        quota = active.quota
         covered = (pod for name, of_one in by_namespace.items() if quota.covers(name) for pod in of_one)
         demands = (entered_demand(pod, quota.counting) for pod in covered)
         counts = Counter(demand for demand in demands if demand is not None)
-        in_use.append(QuotaInUse(bound, Usage.of(counts, quota, names)))
+        in_use.append(QuotaInUse(active, Usage.of(counts, quota, names)))
     return in_use
 
 
@@ -128,7 +128,7 @@ def reported_quotas(found: Iterable[QuotaInUse], namespace: str | None = None) -
     """The quotas for a report, of one namespace or of all (None)."""
     return _each_once(
         (place, status)
-        for place, status in statuses((one.bound, one.usage) for one in found).items()
+        for place, status in statuses((one.active, one.usage) for one in found).items()
         if namespace in {None, place[0]}
     )
 

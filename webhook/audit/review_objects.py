@@ -252,10 +252,10 @@ def review_object(
     if engine.is_claim(document.object):
         found = engine.validate_claim(document.object, where, policy, context.facts).findings
         return ReviewedObject(document, where, name, policy, found)
-    policy, bound = context.policies.for_namespace(where).at(context.now), context.policies.quotas_for(where)
+    policy, quotas = context.policies.for_namespace(where).at(context.now), context.policies.quotas_for(where)
     has_exceptions = context.policies.exceptions.of(where)
     excepting = partial(context.policies.in_force, where, now=context.now) if has_exceptions else None
-    pods = engine.template_outcomes(document.object, where, policy, context.facts, bound, excepting=excepting)
+    pods = engine.template_outcomes(document.object, where, policy, context.facts, quotas, excepting=excepting)
     if not pods:
         return ReviewedObject(document, own_namespace(document), name, None)
     findings = tuple(dict.fromkeys(finding for one in pods for finding in one.findings))

@@ -31,7 +31,7 @@ def validate_claim(raw: Mapping[str, Any], namespace: str, policy: Policy, facts
     requests, classes = bounded_requests(requests_of(kind, raw)), tuple(requested_classes(kind, raw))
     claim = ClaimObject(namespace, place_of_requests(kind), requests, classes, policy.accelerators)
     findings: list[Finding] = []
-    for bound in policy.rules:
-        if bound.rule.validate_claim is not None:
-            findings += bounded(findings_of(bound, bound.rule.validate_claim(claim, bound.settings, own)))
+    for active in policy.rules:
+        if active.rule.validate_claim is not None:
+            findings += bounded(findings_of(active, active.rule.validate_claim(claim, active.settings, own)))
     return Outcome(policy, raw, all_told(findings))

@@ -15,7 +15,7 @@ from webhook.model.pod import Pod
 from webhook.model.selectors import Operator
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, Injection
-from webhook.policy.policy_set import BoundRule, Policy
+from webhook.policy.policy_set import ConfiguredRule, Policy
 from webhook.rules.rule import Advice, Facts, Violation
 from webhook.rules.rule_settings import Mode
 from webhook.rules.unsuited import Judged, excluding
@@ -27,13 +27,13 @@ _MOST_REASONS = 8
 class _Opinion(NamedTuple):
     """What one of the rules says of the nodes for a pod. Opinions are about the same nodes."""
 
-    bound: BoundRule
+    active: ConfiguredRule
     judged: Judged
 
     @property
     def steers(self) -> bool:
         """Whether the rule excludes the nodes; otherwise it only counts where none is left."""
-        return self.bound.rule.can_mutate(self.bound.settings)
+        return self.active.rule.can_mutate(self.active.settings)
 
 
 def steered(policy: Policy, pod: Pod, facts: Facts, findings: list[Finding]) -> list[Injection]:
@@ -42,11 +42,11 @@ def steered(policy: Policy, pod: Pod, facts: Facts, findings: list[Finding]) -> 
         return []
     enforced: list[_Opinion] = []
     for one in _opinions(policy.judging_nodes, pod, facts):
-        if one.bound.mode is Mode.ENFORCE:
+        if one.active.mode is Mode.ENFORCE:
             enforced.append(one)
         elif one.steers and (wanted := list(excluding(pod, one.judged))):
-            findings.append(would_add(one.bound, wanted))
-    steering = sorted((one for one in enforced if one.steers), key=lambda one: one.bound.rule.key)
+            findings.append(would_add(one.active, wanted))
+    steering = sorted((one for one in enforced if one.steers), key=lambda one: one.active.rule.key)
     if not steering or _is_none_left(enforced):
         return []
     edits = list(excluding(pod, *[one.judged for one in steering]))
@@ -55,13 +55,13 @@ def steered(policy: Policy, pod: Pod, facts: Facts, findings: list[Finding]) -> 
     findings += _without_room(edits, [one for one in enforced if one.steers], pod, facts)
     authors = [_author(steering, edit).rule.key for edit in edits]
     return [
-        Injection(bound.rule.key, tuple(own), bound.origin, bound.line)
-        for bound, _ in enforced
-        if (own := [edit for edit, author in zip(edits, authors, strict=True) if author == bound.rule.key])
+        Injection(active.rule.key, tuple(own), active.origin, active.line)
+        for active, _ in enforced
+        if (own := [edit for edit, author in zip(edits, authors, strict=True) if author == active.rule.key])
     ]
 
 
-def refusal(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> Iterable[Finding]:
+def refusal(steerers: Sequence[ConfiguredRule], pod: Pod, facts: Facts) -> Iterable[Finding]:
     """A violation of a pod to which every rule leaves a node, and all rules together none."""
     if len(steerers) < 2 or not (pod.accelerators or pod.resource_claims):
         return ()
@@ -71,7 +71,7 @@ def refusal(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> Iterable[F
         opinions += _opinions([last], pod, facts)
     if len(opinions) < 2 or any(one.judged.is_none_left for one in opinions) or not _is_none_left(opinions):
         return ()
-    ordered = sorted(opinions, key=lambda one: (one.judged.of_candidates.count(None), one.bound.rule.key))
+    ordered = sorted(opinions, key=lambda one: (one.judged.of_candidates.count(None), one.active.rule.key))
     violation = Violation(
         "spec",
         f"no node is left that the pod could land on: {_reasons(ordered)}",
@@ -80,14 +80,14 @@ def refusal(steerers: Sequence[BoundRule], pod: Pod, facts: Facts) -> Iterable[F
         follows_nodes=True,
     )
     # one of the rules says which GPUs are forbidden, so that no update softens it
-    return [replace(one, softens_on_update=False) for one in findings_of(ordered[0].bound, [violation])]
+    return [replace(one, softens_on_update=False) for one in findings_of(ordered[0].active, [violation])]
 
 
-def _opinions(rules: Iterable[BoundRule], pod: Pod, facts: Facts) -> Iterator[_Opinion]:
-    for bound in rules:
-        judged = bound.rule.unsuited(pod, bound.settings, facts) if bound.rule.unsuited is not None else None
+def _opinions(rules: Iterable[ConfiguredRule], pod: Pod, facts: Facts) -> Iterator[_Opinion]:
+    for active in rules:
+        judged = active.rule.unsuited(pod, active.settings, facts) if active.rule.unsuited is not None else None
         if judged is not None:
-            yield _Opinion(bound, judged)
+            yield _Opinion(active, judged)
 
 
 def _without_room(
@@ -120,15 +120,15 @@ def _is_none_left(opinions: Sequence[_Opinion]) -> bool:
     return bool(answers) and all(map(any, answers))
 
 
-def _author(steering: Sequence[_Opinion], edit: RequireNodes) -> BoundRule:
+def _author(steering: Sequence[_Opinion], edit: RequireNodes) -> ConfiguredRule:
     """The rule that holds the pod to nodes, or the first to which nodes do not suit that the edit excludes."""
-    for bound, judged in steering:
+    for active, judged in steering:
         if judged.holds and edit.expression.operator == Operator.IN:
-            return bound
+            return active
         for nodes, unsuited in zip(judged.nodes, judged.found, strict=True):
             if unsuited is not None and not edit.expression.accepts(nodes.labels.get(edit.expression.key)):
-                return bound
-    return next((one.bound for one in steering if one.judged.anywhere is not None), steering[0].bound)
+                return active
+    return next((one.active for one in steering if one.judged.anywhere is not None), steering[0].active)
 
 
 def _reasons(opinions: Sequence[_Opinion]) -> str:

@@ -61,7 +61,7 @@ def mutate(raw: Mapping[str, Any], policy: Policy, facts: ClusterFacts, *, names
             unseen += injection.edits
             injections.append(injection)
     findings = without_repeats(findings, pod, policy, facts)
-    anticipating = [bound for bound in policy.validators if bound.rule.may_fail_api_validation]
+    anticipating = [active for active in policy.validators if active.rule.may_fail_api_validation]
     if any(finding.fails_validation for finding in chain(findings, violations(pod, anticipating, facts))):
         found = violations(pod, policy.validators, facts)
         findings.extend(bounded(one for one in found if not one.is_kept_off))  # it would have been kept off

@@ -31,7 +31,7 @@ from webhook.model.shape import shortened
 from webhook.model.violation import Violation
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, FindingKind, Outcome
-from webhook.policy.policy_quotas import BoundQuota
+from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts
 from webhook.quota.demand import claim_demand, looked_up, pod_demand
@@ -57,7 +57,7 @@ class QuotaRequests:
     it is the entry of a pod.
     """
 
-    requests: tuple[tuple[BoundQuota, QuotaRequest], ...] = ()
+    requests: tuple[tuple[ConfiguredQuota, QuotaRequest], ...] = ()
     findings: tuple[Finding, ...] = ()
     takes_over: bytes = b""
     stands_for: bool = False
@@ -66,45 +66,45 @@ class QuotaRequests:
 NO_REQUESTS = QuotaRequests()
 
 
-def requests_of_pod(pod: Pod, namespace: str, quotas: Sequence[BoundQuota], facts: QuotaFacts) -> QuotaRequests:
+def requests_of_pod(pod: Pod, namespace: str, quotas: Sequence[ConfiguredQuota], facts: QuotaFacts) -> QuotaRequests:
     """What a pod requests, and why it never fits into a shared quota: the rule says this of the namespace's own."""
-    requests: list[tuple[BoundQuota, QuotaRequest]] = []
+    requests: list[tuple[ConfiguredQuota, QuotaRequest]] = []
     findings: list[Finding] = []
-    for bound in quotas:
-        quota, is_shared = bound.quota, bound.quota.scope is QuotaScope.SHARED
+    for active in quotas:
+        quota, is_shared = active.quota, active.quota.scope is QuotaScope.SHARED
         if is_shared:
-            findings += _uncounted(uncounted(pod, quota, facts), bound)
+            findings += _uncounted(uncounted(pod, quota, facts), active)
         whole = pod_demand(pod, namespace, quota.counting, facts)
         demand = whole.all
         if demand is None:
             continue
         if is_shared:
-            findings += [finding_of(bound, objection) for objection in objections(demand, quota)]
+            findings += [finding_of(active, objection) for objection in objections(demand, quota)]
         if not demand.is_too_large:
             own = whole.own if whole.reserved else None
-            requests.append((bound, QuotaRequest(quota, demand, bound.mode is Mode.ENFORCE, whole.reserved, own)))
+            requests.append((active, QuotaRequest(quota, demand, active.mode is Mode.ENFORCE, whole.reserved, own)))
     return QuotaRequests(tuple(requests), tuple(findings)) if requests or findings else NO_REQUESTS
 
 
 def requests_of_claim(
-    raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota], facts: QuotaFacts
+    raw: Mapping[str, Any], namespace: str, quotas: Sequence[ConfiguredQuota], facts: QuotaFacts
 ) -> QuotaRequests:
     """What a ResourceClaim requests that is about to be created."""
     claim = claim_of_kind(CLAIM, raw)
     devices = looked_up(bounded(claim.requests), facts) if claim is not None else ()
-    requests: list[tuple[BoundQuota, QuotaRequest]] = []
+    requests: list[tuple[ConfiguredQuota, QuotaRequest]] = []
     findings: list[Finding] = []
-    for bound in quotas:
-        findings += _uncounted(uncounted_claim(devices, bound.quota), bound)
-        demand = claim_demand(devices, namespace, bound.quota.counting)
+    for active in quotas:
+        findings += _uncounted(uncounted_claim(devices, active.quota), active)
+        demand = claim_demand(devices, namespace, active.quota.counting)
         if demand is not None:
-            requests.append((bound, QuotaRequest(bound.quota, demand, bound.mode is Mode.ENFORCE)))
-            findings += [finding_of(bound, one) for one in objections(demand, bound.quota, namespace)]
+            requests.append((active, QuotaRequest(active.quota, demand, active.mode is Mode.ENFORCE)))
+            findings += [finding_of(active, one) for one in objections(demand, active.quota, namespace)]
     return QuotaRequests(tuple(requests), tuple(findings), reservation_of(raw))
 
 
 def requests_of_scheduler(
-    raw: Mapping[str, Any], namespace: str, quotas: Sequence[BoundQuota], facts: QuotaFacts
+    raw: Mapping[str, Any], namespace: str, quotas: Sequence[ConfiguredQuota], facts: QuotaFacts
 ) -> QuotaRequests:
     """What a ResourceClaim requests that the scheduler makes for extended resources of a pod.
 
@@ -112,14 +112,14 @@ def requests_of_scheduler(
     While ledgers are away it is admitted: the pod was, and waits for it.
     """
     found = requests_of_claim(raw, namespace, quotas, facts).requests
-    lenient = tuple((replace(bound, on_ledger_failure=OnLedgerFailure.ALLOW), request) for bound, request in found)
+    lenient = tuple((replace(active, on_ledger_failure=OnLedgerFailure.ALLOW), request) for active, request in found)
     return QuotaRequests(lenient, takes_over=extended_pod(raw), stands_for=True)
 
 
 def reserved(  # noqa: PLR0913, PLR0917  # what is reserved, and who is asked
     outcome: Outcome,
     namespace: str,
-    quotas: Sequence[BoundQuota],
+    quotas: Sequence[ConfiguredQuota],
     facts: QuotaFacts,
     ask: Callable[[Sequence[QuotaRequest]], Sequence[Verdict]],
     seen: Callable[[str], Iterable[GpuPod]] | None,
@@ -150,7 +150,7 @@ def entered(
     is_over = any(isinstance(verdict, Exceeded) for verdict in verdicts)
     pods = None if seen is None else seen(namespace) if is_over else ()
     answers = zip(wanted.requests, verdicts, strict=True)
-    findings = (finding_for(bound, request.demand, verdict, pods) for (bound, request), verdict in answers)
+    findings = (finding_for(active, request.demand, verdict, pods) for (active, request), verdict in answers)
     return _with_findings(outcome, [finding for finding in findings if finding is not None])
 
 
@@ -163,28 +163,30 @@ def _with_findings(outcome: Outcome, findings: Sequence[Finding]) -> Outcome:
     return replace(outcome, findings=(*outcome.findings, *own))
 
 
-def finding_for(bound: BoundQuota, demand: Demand, verdict: Verdict, pods: Iterable[GpuPod] | None) -> Finding | None:
+def finding_for(
+    active: ConfiguredQuota, demand: Demand, verdict: Verdict, pods: Iterable[GpuPod] | None
+) -> Finding | None:
     """The finding that the verdict on a demand becomes; None for a pod that fits.
 
     `pods` are the pods of the namespace, of which messages name the largest. If None, messages tell nothing of what is
     in use.
     """
-    quota = bound.quota
+    quota = active.quota
     if isinstance(verdict, Granted):
         return None
     if isinstance(verdict, Unanswered):
         found = f"the ledger of GPU quota '{quota.name}' cannot be reached, so it is not known what is free: "
         is_passing = verdict.code == HTTPStatus.SERVICE_UNAVAILABLE
         remedy = f"Try again in a moment, or tell {PLATFORM_TEAM}" if is_passing else f"Tell {PLATFORM_TEAM}"
-        finding = finding_of(replace(bound, exception=None), Violation("spec", found + verdict.reason, "", remedy))
-        is_denied = bound.on_ledger_failure is OnLedgerFailure.DENY
+        finding = finding_of(replace(active, exception=None), Violation("spec", found + verdict.reason, "", remedy))
+        is_denied = active.on_ledger_failure is OnLedgerFailure.DENY
         return replace(finding, refuses=finding.refuses and is_denied, code=verdict.code)
     if isinstance(verdict, Exceeded):
         largest = None if pods is None else _largest(pods, verdict.excesses[0].limit, quota)
         is_open = is_unspecified(demand, quota)
         message = quota_wording.exceeded(quota, verdict.excesses, largest, is_unspecified=is_open)
-        return finding_of(bound, Violation("spec", message, "", ""))
-    finding = finding_of(bound, _WITHOUT_USAGE if pods is None else _kept_out(verdict, quota))
+        return finding_of(active, Violation("spec", message, "", ""))
+    finding = finding_of(active, _WITHOUT_USAGE if pods is None else _kept_out(verdict, quota))
     passes = isinstance(verdict, TooManyUnconfirmed) and verdict.excess.used  # those pods are stored in a moment
     return replace(finding, code=HTTPStatus.TOO_MANY_REQUESTS) if passes else finding
 
@@ -204,28 +206,28 @@ _WITHOUT_USAGE = Violation(
 """What is said in place of a particular reason, if refusals tell nothing of what is in use."""
 
 
-def finding_of(bound: BoundQuota, violation: Violation, kind: FindingKind = FindingKind.VIOLATION) -> Finding:
+def finding_of(active: ConfiguredQuota, violation: Violation, kind: FindingKind = FindingKind.VIOLATION) -> Finding:
     """What is found about a quota, in its mode; advice refuses nothing."""
     is_violation = kind is FindingKind.VIOLATION
     finding = Finding(
         KEY,
-        bound.mode,
+        active.mode,
         kind,
         violation.where,
         violation.message,
         violation.remedy,
-        refuses=is_violation and bound.mode is Mode.ENFORCE,
-        origin=bound.origin,
-        line=bound.line,
-        exception=bound.exception if is_violation else None,
+        refuses=is_violation and active.mode is Mode.ENFORCE,
+        origin=active.origin,
+        line=active.line,
+        exception=active.exception if is_violation else None,
     )
     return told(finding)
 
 
-def _uncounted(violations: Iterable[Violation], bound: BoundQuota) -> Iterator[Finding]:
-    is_denied = bound.quota.counting.claims is ClaimsMode.DENY
+def _uncounted(violations: Iterable[Violation], active: ConfiguredQuota) -> Iterator[Finding]:
+    is_denied = active.quota.counting.claims is ClaimsMode.DENY
     for violation in violations:
-        yield finding_of(bound, violation, FindingKind.VIOLATION if is_denied else FindingKind.ADVICE)
+        yield finding_of(active, violation, FindingKind.VIOLATION if is_denied else FindingKind.ADVICE)
 
 
 def _largest(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webhook.model.globs import is_glob
-from webhook.policy.policy_quotas import BoundQuota
+from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.policy.policy_set import PolicySet
 from webhook.quota.amounts import Usage
 from webhook.quota.quota_wording import number
@@ -16,33 +16,33 @@ Status = Mapping[str, Any]
 """The field `status` of an object of kind GPUQuota."""
 
 
-def quota_usages(counted: Mapping[str, Usage], policies: PolicySet) -> list[tuple[BoundQuota, Usage]]:
+def quota_usages(counted: Mapping[str, Usage], policies: PolicySet) -> list[tuple[ConfiguredQuota, Usage]]:
     """Each quota of the policies that was counted, and its usage; `counted` has the usage by the key of the quota.
 
     A quota that the policies no longer have is left out.
     """
-    bound = {one.quota.key: one for one in policies.shared_quotas}
+    active = {one.quota.key: one for one in policies.shared_quotas}
     for usage in counted.values():
-        bound |= {found.quota.key: found for found in policies.quotas_for(usage.quota.name)}
-    return [(bound[key], usage) for key, usage in counted.items() if key in bound]
+        active |= {found.quota.key: found for found in policies.quotas_for(usage.quota.name)}
+    return [(active[key], usage) for key, usage in counted.items() if key in active]
 
 
-def statuses(usages: Iterable[tuple[BoundQuota, Usage]]) -> dict[Place, Status]:
+def statuses(usages: Iterable[tuple[ConfiguredQuota, Usage]]) -> dict[Place, Status]:
     """The status of each quota in the namespaces that it names, and in the known ones that one of its globs covers."""
     found: dict[Place, Status] = {}
-    for bound, usage in usages:
-        status = _status(bound, usage)
+    for active, usage in usages:
+        status = _status(active, usage)
         named = {pattern for pattern in usage.quota.patterns if not is_glob(pattern)}
         found |= {(namespace, usage.quota.key): status for namespace in named | usage.namespaces}
     return found
 
 
-def _status(bound: BoundQuota, usage: Usage) -> Status:
+def _status(active: ConfiguredQuota, usage: Usage) -> Status:
     quota = usage.quota
     status: dict[str, Any] = {
         "quota": quota.name,
         "scope": str(quota.scope),
-        "mode": str(bound.mode),
+        "mode": str(active.mode),
         "ledger": usage.version,
     }
     by_name: dict[Measure, list[dict[str, str]]] = {Measure.MODEL: [], Measure.RESOURCE: []}

@@ -18,7 +18,7 @@ from webhook.model.pod import Container, Pod
 from webhook.model.shape import SizeError, shortened
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, FindingKind, Injection
-from webhook.policy.policy_set import BoundRule, Policy
+from webhook.policy.policy_set import ConfiguredRule, Policy
 from webhook.rules.rule import Advice, Facts, Violation
 from webhook.rules.rule_settings import Mode
 
@@ -38,20 +38,20 @@ def facts_under(policy: Policy, facts: ClusterFacts) -> ClusterFacts:
     return facts.with_pools(policy.node_pools, policy.accelerators) if policy.node_pools else facts
 
 
-def ask_mutators(stage: Iterable[BoundRule], pod: Pod, facts: Facts, findings: list[Finding]) -> list[Injection]:
+def ask_mutators(stage: Iterable[ConfiguredRule], pod: Pod, facts: Facts, findings: list[Finding]) -> list[Injection]:
     """What the enforced rules of a stage inject. Everything else goes to `findings`."""
     injections: list[Injection] = []
-    for bound in stage:
+    for active in stage:
         wanted: list[Edit] = []
-        for value in _answers(bound, pod, facts):
+        for value in _answers(active, pod, facts):
             if isinstance(value, Advice):
-                findings.append(_finding(bound, value))
+                findings.append(_finding(active, value))
             else:
                 wanted.append(value)
-        if wanted and bound.mode is Mode.ENFORCE:
-            injections.append(Injection(bound.rule.key, tuple(wanted), bound.origin, bound.line))
+        if wanted and active.mode is Mode.ENFORCE:
+            injections.append(Injection(active.rule.key, tuple(wanted), active.origin, active.line))
         elif wanted:
-            findings.append(would_add(bound, wanted))
+            findings.append(would_add(active, wanted))
     return injections
 
 
@@ -65,7 +65,7 @@ def write(edits: Sequence[Edit], draft: Draft) -> None:
             raise SizeError(f"{found} {MOST_OPERATIONS} changes", allowed, "spec")
 
 
-def would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
+def would_add(active: ConfiguredRule, wanted: Sequence[Edit]) -> Finding:
     """What a rule that is not enforced would inject. Without an added limit of GPUs, the API server refuses the pod.
 
     If the author of the pod need not act on the injection, the finding is only recorded.
@@ -73,36 +73,36 @@ def would_add(bound: BoundRule, wanted: Sequence[Edit]) -> Finding:
     is_needed = any(isinstance(edit, AddGpuLimit) for edit in wanted)
     message = f"would add {listed(wanted)}"
     return Finding(
-        bound.rule.key,
-        bound.mode if bound.rule.warns_of_injections else Mode.AUDIT,
+        active.rule.key,
+        active.mode if active.rule.warns_of_injections else Mode.AUDIT,
         FindingKind.INJECTION,
         "spec",
         message,
         fails_validation=is_needed,
-        origin=bound.origin,
-        line=bound.line,
-        exception=bound.exception if bound.is_lifted else None,
+        origin=active.origin,
+        line=active.line,
+        exception=active.exception if active.is_lifted else None,
     )
 
 
-def violations(pod: Pod, validators: Sequence[BoundRule], facts: Facts) -> Iterator[Finding]:
+def violations(pod: Pod, validators: Sequence[ConfiguredRule], facts: Facts) -> Iterator[Finding]:
     """What these rules find in a pod, in their modes. Advice about a fault that a violation names is left out."""
     reported: frozenset[str] | None = None
-    for bound in validators:
-        if bound.rule.validate is None:
+    for active in validators:
+        if active.rule.validate is None:
             continue
-        for value in bound.rule.validate(pod, bound.settings, facts):
+        for value in active.rule.validate(pod, active.settings, facts):
             if isinstance(value, Advice) and value.fault:
                 reported = _reported_faults(pod, validators, facts) if reported is None else reported
                 if value.fault in reported:
                     continue
-            if bound.split_by is None or bound.holds_for(_container_at(value.where, pod)):
-                yield _finding(bound, value)
+            if active.split_by is None or active.holds_for(_container_at(value.where, pod)):
+                yield _finding(active, value)
 
 
-def _reported_faults(pod: Pod, validators: Iterable[BoundRule], facts: Facts) -> frozenset[str]:
+def _reported_faults(pod: Pod, validators: Iterable[ConfiguredRule], facts: Facts) -> frozenset[str]:
     """The faults that violations of these rules name in a pod. Rules in mode `audit` do not count: they warn nobody."""
-    telling = (bound for bound in validators if bound.rule.faults and bound.mode is not Mode.AUDIT)
+    telling = (active for active in validators if active.rule.faults and active.mode is not Mode.AUDIT)
     values = (one.rule.validate(pod, one.settings, facts) for one in telling if one.rule.validate is not None)
     return frozenset(value.fault for value in chain.from_iterable(values) if isinstance(value, Violation))
 
@@ -133,11 +133,13 @@ def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
             )
 
 
-def findings_of(bound: BoundRule, values: Iterable[Violation | Advice], pod: Pod | None = None) -> Iterator[Finding]:
+def findings_of(
+    active: ConfiguredRule, values: Iterable[Violation | Advice], pod: Pod | None = None
+) -> Iterator[Finding]:
     """The findings that a rule's answers are, in its mode; `pod` is None for an object without containers."""
     for value in values:
-        if bound.split_by is None or bound.holds_for(_container_at(value.where, pod)):
-            yield _finding(bound, value)
+        if active.split_by is None or active.holds_for(_container_at(value.where, pod)):
+            yield _finding(active, value)
 
 
 def _container_at(field: str, pod: Pod | None) -> Container | None:
@@ -164,26 +166,26 @@ def all_told(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple([replace(one, exception=None) if is_refused else told(one) for one in found])
 
 
-def _finding(bound: BoundRule, value: Violation | Advice) -> Finding:
-    is_enforced = bound.mode is Mode.ENFORCE
-    remedy = addressed(value.remedy, bound.contact)
-    follows_nodes = value.follows_nodes or bound.rule.softens_on_update
-    if isinstance(value, Advice) or (value.is_kept_off and not (is_enforced or bound.is_lifted)):
+def _finding(active: ConfiguredRule, value: Violation | Advice) -> Finding:
+    is_enforced = active.mode is Mode.ENFORCE
+    remedy = addressed(value.remedy, active.contact)
+    follows_nodes = value.follows_nodes or active.rule.softens_on_update
+    if isinstance(value, Advice) or (value.is_kept_off and not (is_enforced or active.is_lifted)):
         return Finding(
-            bound.rule.key,
-            bound.mode,
+            active.rule.key,
+            active.mode,
             FindingKind.ADVICE,
             value.where,
             value.found,
             remedy,
-            origin=bound.origin,
-            line=bound.line,
+            origin=active.origin,
+            line=active.line,
             fault=value.fault,
             follows_nodes=follows_nodes,
         )
     return Finding(
-        bound.rule.key,
-        bound.mode,
+        active.rule.key,
+        active.mode,
         FindingKind.VIOLATION,
         value.where,
         value.message,
@@ -191,11 +193,11 @@ def _finding(bound: BoundRule, value: Violation | Advice) -> Finding:
         refuses=is_enforced,
         fails_validation=value.fails_validation,
         follows_nodes=follows_nodes,
-        softens_on_update=value.softens_on_update or bound.rule.softens_on_update,
+        softens_on_update=value.softens_on_update or active.rule.softens_on_update,
         is_kept_off=value.is_kept_off,
-        exception=bound.exception if bound.is_lifted else None,
-        origin=bound.origin,
-        line=bound.line,
+        exception=active.exception if active.is_lifted else None,
+        origin=active.origin,
+        line=active.line,
         fault=value.fault,
     )
 
@@ -205,27 +207,27 @@ def addressed(remedy: str, contact: str) -> str:
     return remedy.replace(PLATFORM_TEAM, contact) if contact else remedy
 
 
-def edits_of(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit]:
+def edits_of(active: ConfiguredRule, pod: Pod, facts: Facts) -> list[Edit]:
     """What a rule would inject in mode `enforce`; at most one edit more than a patch may have."""
-    return [value for value in _answers(bound, pod, facts) if not isinstance(value, Advice)]
+    return [value for value in _answers(active, pod, facts) if not isinstance(value, Advice)]
 
 
-def _answers(bound: BoundRule, pod: Pod, facts: Facts) -> list[Edit | Advice]:
-    values = list(islice(bound.rule.mutate(pod, bound.settings, facts), _MOST_EDITS))  # type: ignore[misc]  # of mutators
-    return values if bound.split_by is None else list(_held(bound, values, pod))
+def _answers(active: ConfiguredRule, pod: Pod, facts: Facts) -> list[Edit | Advice]:
+    values = list(islice(active.rule.mutate(pod, active.settings, facts), _MOST_EDITS))  # type: ignore[misc]  # of mutators
+    return values if active.split_by is None else list(_held(active, values, pod))
 
 
-def _held(bound: BoundRule, values: Sequence[Edit | Advice], pod: Pod) -> Iterator[Edit | Advice]:
+def _held(active: ConfiguredRule, values: Sequence[Edit | Advice], pod: Pod) -> Iterator[Edit | Advice]:
     """What a rule says of the containers that it holds for, and the volumes that these mount."""
-    mounted = {one.volume for one in values if isinstance(one, AddMount) and bound.holds_for(one.container)}
+    mounted = {one.volume for one in values if isinstance(one, AddMount) and active.holds_for(one.container)}
     for value in values:
         if isinstance(value, AddMemoryVolume):
             if value.name in mounted:
                 yield value
         elif isinstance(value, Advice):
-            if bound.holds_for(_container_at(value.where, pod)):
+            if active.holds_for(_container_at(value.where, pod)):
                 yield value
-        elif bound.holds_for(value.container if isinstance(value, AddMount | AddEnv | AddGpuLimit) else None):
+        elif active.holds_for(value.container if isinstance(value, AddMount | AddEnv | AddGpuLimit) else None):
             yield value
 
 

@@ -57,7 +57,7 @@ def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterable[Finding]:
     found = violations(pod, policy.validators, facts)
     if len(policy.steerers) < 2 or not (pod.accelerators or pod.resource_claims):
         return found
-    steering = {bound.rule.key for bound in policy.steerers}
+    steering = {active.rule.key for active in policy.steerers}
     each, jointly = list(found), list(refusal(policy.steerers, pod, facts))
     of_nodes = [one for one in each if one.follows_nodes and one.rule in steering]
     if not jointly and all(one.kind is FindingKind.ADVICE or one.is_kept_off for one in of_nodes):
@@ -96,9 +96,9 @@ def _recorded(found: Iterable[Finding], policy: Policy) -> Iterator[Finding]:
     injection that is missing, a field that this policy injects, too, or nodes that it kept the pod off.
     """
     injecting = {
-        bound.rule.key
-        for bound in policy.rules
-        if bound.rule.validates_own_injection or bound.rule.depends_on_cluster_state
+        active.rule.key
+        for active in policy.rules
+        if active.rule.validates_own_injection or active.rule.depends_on_cluster_state
     }
     for one in found:
         is_caused = one.kind is FindingKind.MISSING or one.rule in injecting
@@ -113,24 +113,24 @@ def _missing(pod: Pod, policy: Policy, facts: ClusterFacts) -> Iterator[Finding]
     own = facts_under(policy, facts)
     if pod.resource_claims:
         pod = changed(pod, resource_claims=None)
-    for bound in policy.injectors:
-        if bound.rule.depends_on_cluster_state:
+    for active in policy.injectors:
+        if active.rule.depends_on_cluster_state:
             continue
-        lost = edits_of(bound, pod, own)
+        lost = edits_of(active, pod, own)
         if not lost:
             continue
-        if_missing = bound.settings.if_missing if isinstance(bound.settings, InjectionSettings) else IfMissing.WARN
+        if_missing = active.settings.if_missing if isinstance(active.settings, InjectionSettings) else IfMissing.WARN
         yield Finding(
-            bound.rule.key,
-            bound.mode,
+            active.rule.key,
+            active.mode,
             FindingKind.MISSING,
             "spec",
             f"{listed(lost)} should have been injected but is missing; another webhook removed it or added "
             "the GPUs later, or mutate.gpupolicy.dev was not called",
-            addressed("Create the pod again, or tell the platform team", bound.contact),
+            addressed("Create the pod again, or tell the platform team", active.contact),
             refuses=if_missing is IfMissing.REFUSE and not all(edit.is_preference for edit in lost),
-            origin=bound.origin,
-            line=bound.line,
+            origin=active.origin,
+            line=active.line,
         )
 
 

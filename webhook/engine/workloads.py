@@ -22,7 +22,7 @@ from webhook.model.subject import PodSubject, subject_of, subject_of_template
 from webhook.model.wording import counted, cut
 from webhook.model.workloads import Template, number_of_templates, templates_of, unread_gpus, workload_of
 from webhook.outcome import Finding, FindingKind, Injection, Outcome
-from webhook.policy.policy_quotas import BoundQuota
+from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.policy.policy_set import InForce, Policy
 from webhook.policy.schema import WorkloadsMode
 from webhook.quota import quota_wording
@@ -59,7 +59,7 @@ class TemplateOutcome:
     pod: Pod | None = None
     in_pod: tuple[Finding, ...] = ()
     injections: tuple[Injection, ...] = ()
-    quotas: Sequence[BoundQuota] = ()
+    quotas: Sequence[ConfiguredQuota] = ()
     about: str = ""
     """Which pods findings are about, with their number and GPUs."""
     others: tuple[Finding, ...] = ()
@@ -89,7 +89,7 @@ class _Context:
     namespace: str
     policy: Policy
     facts: ClusterFacts
-    quotas: Sequence[BoundQuota]
+    quotas: Sequence[ConfiguredQuota]
     excepting: Excepting | None
     said: set[Finding] = field(default_factory=set)
     """What was found about other templates: the same advice is not given again."""
@@ -115,7 +115,7 @@ def template_outcomes(  # noqa: PLR0913  # all that decides
     namespace: str,
     policy: Policy,
     facts: ClusterFacts,
-    quotas: Sequence[BoundQuota] = (),
+    quotas: Sequence[ConfiguredQuota] = (),
     *,
     excepting: Excepting | None = None,
 ) -> tuple[TemplateOutcome, ...]:
@@ -144,7 +144,7 @@ def validate_workload(  # noqa: PLR0913  # all that decides
     namespace: str,
     policy: Policy,
     facts: ClusterFacts,
-    quotas: Sequence[BoundQuota] = (),
+    quotas: Sequence[ConfiguredQuota] = (),
     *,
     old: Mapping[str, Any] | None = None,
     excepting: Excepting | None = None,
@@ -208,9 +208,9 @@ def _judge(workload: Mapping[str, Any], template: Template, context: _Context) -
     held = context.held(lambda: subject_of_template(workload, template))
     judging = completing = held.policy
     if template.is_per_node:
-        completing = judging.only(lambda bound: bound.rule.stage is not Stage.STEERING)
+        completing = judging.only(lambda active: active.rule.stage is not Stage.STEERING)
     if template.is_queued:
-        judging = judging.only(lambda bound: not bound.rule.softens_on_update)
+        judging = judging.only(lambda active: not active.rule.softens_on_update)
         completing = completing if template.is_per_node else judging
     outcome = simulate(template.made, judging, context.facts, completing=completing, namespace=context.namespace)
     pod = outcome.pod or pod_from_raw(outcome.object, held.policy.accelerators, context.namespace)
@@ -236,10 +236,10 @@ def _of_replicas(template: Template, pod: Pod, policy: Policy, facts: ClusterFac
     if template.pods is None or template.pods < 2:
         return
     refuses = policy.workloads is WorkloadsMode.ENFORCE
-    for bound in policy.rules:
-        if bound.rule.validate_replicas is not None:
-            found = bound.rule.validate_replicas(pod, template.pods, bound.settings, facts)
-            for finding in findings_of(bound, found, pod):
+    for active in policy.rules:
+        if active.rule.validate_replicas is not None:
+            found = active.rule.validate_replicas(pod, template.pods, active.settings, facts)
+            for finding in findings_of(active, found, pod):
                 yield told(replace(finding, refuses=finding.refuses and refuses))
 
 
@@ -284,25 +284,25 @@ def _totals(judged: Sequence[TemplateOutcome], context: _Context) -> Iterator[tu
     as none.
     """
     counting = [one for one in judged if one.template.pods and not one.is_refused]
-    for bound in {id(bound): bound for one in counting for bound in one.quotas}.values():
-        of_quota = [one for one in counting if any(own is bound for own in one.quotas)]
-        for limit in bound.quota.limits:
-            yield from _total(bound, limit, of_quota, context)
+    for active in {id(active): active for one in counting for active in one.quotas}.values():
+        of_quota = [one for one in counting if any(own is active for own in one.quotas)]
+        for limit in active.quota.limits:
+            yield from _total(active, limit, of_quota, context)
 
 
 def _total(
-    bound: BoundQuota, limit: Limit, outcomes: Sequence[TemplateOutcome], context: _Context
+    active: ConfiguredQuota, limit: Limit, outcomes: Sequence[TemplateOutcome], context: _Context
 ) -> Iterator[tuple[TemplateOutcome, _Found]]:
     shares: list[tuple[TemplateOutcome, Fraction]] = []
     is_open, units = False, set[tuple[str, Fraction] | None]()
     facts = facts_under(context.policy, context.facts)
     for one in outcomes:
         pod = one.pod
-        demand = pod_demand(pod, context.namespace, bound.quota.counting, facts).all if pod is not None else None
-        if demand is not None and (amount := amounts(demand, bound.quota)[limit]):
+        demand = pod_demand(pod, context.namespace, active.quota.counting, facts).all if pod is not None else None
+        if demand is not None and (amount := amounts(demand, active.quota)[limit]):
             shares.append((one, amount))
-            units.add(unit_of(demand, limit, bound.quota))
-            is_open |= is_unspecified(demand, bound.quota)
+            units.add(unit_of(demand, limit, active.quota))
+            is_open |= is_unspecified(demand, active.quota)
     asks = sum((amount * (one.template.pods or 0) for one, amount in shares), Fraction(0))
     if asks <= limit.hard or any(amount > limit.hard for _, amount in shares):
         return
@@ -310,12 +310,12 @@ def _total(
     pods = sum(one.template.pods or 0 for one, _ in shares)
     kinds = () if is_only else [one.template.group for one, _ in shares]
     excess = Excess(limit, amount if is_only else asks, Fraction(0), units.pop() if len(units) == 1 else None)
-    found = quota_wording.too_many_pods(bound.quota, excess, pods, kinds, is_unspecified=is_open)
-    mode = Mode.AUDIT if bound.mode is Mode.AUDIT else Mode.WARN
-    finding = Finding(QUOTA_KEY, mode, FindingKind.VIOLATION, "spec", *found, origin=bound.origin, line=bound.line)
+    found = quota_wording.too_many_pods(active.quota, excess, pods, kinds, is_unspecified=is_open)
+    mode = Mode.AUDIT if active.mode is Mode.AUDIT else Mode.WARN
+    finding = Finding(QUOTA_KEY, mode, FindingKind.VIOLATION, "spec", *found, origin=active.origin, line=active.line)
     if is_only:
         finding = replace(finding, field=first.template.place("spec"), about=first.about)
-    yield first, _Found((bound.quota.key, limit), finding)
+    yield first, _Found((active.quota.key, limit), finding)
 
 
 def _malformed(template: Template, error: ShapeError) -> _Found:

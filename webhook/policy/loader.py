@@ -20,7 +20,7 @@ from webhook.policy.error_wording import MODES, mistakes_in
 from webhook.policy.exception_file import ExceptionFile, load_exceptions
 from webhook.policy.namespaces import ClaimedNamespaces
 from webhook.policy.policy_quotas import NO_SHARED_QUOTAS, read_shared_quotas
-from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
+from webhook.policy.policy_set import ConfiguredRule, Policy, PolicySet, content_hash
 from webhook.policy.policy_source import Besides, PolicySource, read_source
 from webhook.policy.schema import (
     CUDA_FILE,
@@ -108,8 +108,8 @@ def build(
 def _limits_without_use(contents: Contents, policies: Iterable[Policy]) -> Iterator[str]:
     """Remarks on quotas of a file that limit models which the policy of that file never allows."""
     for policy in policies:
-        bound = {one.rule.key: one for one in policy.rules}
-        quota, types = bound.get(gpu_quota.RULE.key), bound.get(gpu_types.RULE.key)
+        active = {one.rule.key: one for one in policy.rules}
+        quota, types = active.get(gpu_quota.RULE.key), active.get(gpu_types.RULE.key)
         if quota is None or types is None or types.mode is not Mode.ENFORCE or quota.origin != policy.files[-1]:
             continue
         limits, usable = cast("gpu_quota.Settings", quota.settings), cast("gpu_types.Settings", types.settings)
@@ -172,7 +172,7 @@ class _Binder:
 
     def bind(self, source: PolicySource) -> Policy:
         """The policy of a namespace's file, merged over the default. Faulty rules are left out, and recorded."""
-        bound = dict(self._bound)
+        active = dict(self._bound)
         besides = source.besides.over(self._besides)
         own_classes = bool(source.besides.classes)
         if own_classes:
@@ -181,15 +181,15 @@ class _Binder:
             own, inherited = source.rules.get(rule.key), self.nodes.get(rule.key)
             if own is not None:
                 node = own if inherited is None else merge_rule(rule, inherited, own)
-                bound[rule.key] = self._rule(rule, node, source.file, besides.classes)
+                active[rule.key] = self._rule(rule, node, source.file, besides.classes)
             elif inherited is not None and rule is gpu_quota.RULE and own_classes:
-                bound[rule.key] = self._rule(rule, inherited, DEFAULT_FILE, besides.classes)
-        return self._policy(source.name, (*self._files, source.file), bound, besides)
+                active[rule.key] = self._rule(rule, inherited, DEFAULT_FILE, besides.classes)
+        return self._policy(source.name, (*self._files, source.file), active, besides)
 
     def _policy(
-        self, name: str, files: tuple[str, ...], bound: Mapping[str, BoundRule | None], besides: Besides
+        self, name: str, files: tuple[str, ...], active: Mapping[str, ConfiguredRule | None], besides: Besides
     ) -> Policy:
-        rules = [one for rule in self._rules if (one := bound.get(rule.key)) is not None]
+        rules = [one for rule in self._rules if (one := active.get(rule.key)) is not None]
         parts = {
             "nodePools": besides.pools_written,
             "workloads": besides.workloads,
@@ -222,7 +222,7 @@ class _Binder:
             transient_taints=besides.transient_taints or (),
         )
 
-    def _rule(self, rule: Rule, node: YamlNode, origin: str, classes: DeclaredClasses) -> BoundRule | None:
+    def _rule(self, rule: Rule, node: YamlNode, origin: str, classes: DeclaredClasses) -> ConfiguredRule | None:
         """A rule with its settings, as they are merged; None if it is disabled or faulty."""
         key = (
             rule.key,
@@ -238,7 +238,7 @@ class _Binder:
         remedy = rule.why_no_effect(settings)
         if message := (f"does nothing in mode {settings.mode}; {remedy}" if remedy else rule.out_of_reach(settings)):
             self.notices.append(f"{node.file}:{node.line}: spec.rules.{rule.key}: {message}")
-        return BoundRule(rule, settings.mode, settings, origin, node)
+        return ConfiguredRule(rule, settings.mode, settings, origin, node)
 
     def _validated(self, rule: Rule, node: YamlNode, classes: DeclaredClasses) -> RuleSettings | None:
         context, text = self._shared | classes.context, json.dumps(node.plain())

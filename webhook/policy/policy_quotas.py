@@ -36,7 +36,7 @@ from webhook.yaml_files.yaml_lines import YamlNode
 
 
 @dataclass(frozen=True, slots=True)
-class BoundQuota:
+class ConfiguredQuota:
     """A quota and what happens to a pod that would exceed it. `origin` is the file that declares it last, with a line
     from 1.
     """
@@ -50,7 +50,7 @@ class BoundQuota:
     """The exception because of which it refuses nothing; None if no exception changes that."""
 
     @classmethod
-    def of(  # noqa: PLR0913, PLR0917  # all that a quota is bound with
+    def of(  # noqa: PLR0913, PLR0917  # all that a policy says of a quota
         cls,
         scope: QuotaScope,
         name: str,
@@ -58,7 +58,7 @@ class BoundQuota:
         settings: gpu_quota.Settings,
         origin: str,
         line: int,
-    ) -> "BoundQuota":
+    ) -> "ConfiguredQuota":
         """The quota that settings of `gpuQuota` declare for the namespaces which `patterns` name."""
         quota = Quota(scope, name, patterns, settings.limits, settings.counting)
         return cls(quota, settings.mode, settings.on_ledger_failure, origin, line)
@@ -68,7 +68,7 @@ class BoundQuota:
 class SharedQuotas:
     """The shared quotas of a file, sorted by name, and what is written of each, for hashing."""
 
-    quotas: tuple[BoundQuota, ...] = ()
+    quotas: tuple[ConfiguredQuota, ...] = ()
     written: tuple[Any, ...] = ()
     remarks: tuple[str, ...] = ()
     """About what the next release no longer reads."""
@@ -174,7 +174,7 @@ def read_shared_quotas(
     check_names_differ(root, QUOTAS_PATH, faults)
     inherited = {key: node for key, node in default.entries.items() if key in INHERITED}
     schema = part_at(quotas_schema(), (*QUOTAS_PATH, 0))
-    found: dict[str, tuple[BoundQuota, Any]] = {}
+    found: dict[str, tuple[ConfiguredQuota, Any]] = {}
     for index, node in enumerate(root.at(*QUOTAS_PATH).items):
         if not isinstance(node.value, dict):
             continue
@@ -186,10 +186,10 @@ def read_shared_quotas(
         )
         if settings is not None and settings.mode is not Mode.DISABLED:
             patterns = tuple(dict.fromkeys(settings.namespaces))
-            bound = BoundQuota.of(QuotaScope.SHARED, settings.name, patterns, settings, QUOTAS_FILE, node.line)
-            found[settings.name] = bound, merged.plain()
+            active = ConfiguredQuota.of(QuotaScope.SHARED, settings.name, patterns, settings, QUOTAS_FILE, node.line)
+            found[settings.name] = active, merged.plain()
     ordered = [found[name] for name in sorted(found)]
-    return SharedQuotas(tuple(bound for bound, _ in ordered), tuple(written for _, written in ordered), remarks)
+    return SharedQuotas(tuple(active for active, _ in ordered), tuple(written for _, written in ordered), remarks)
 
 
 _EARLIER_KIND, _EARLIER_KEY = "GPUQuotaPots", "pots"

@@ -21,7 +21,7 @@ from webhook.model.pod import Container
 from webhook.model.subject import PodSubject
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables
 from webhook.policy.exceptions import NO_EXCEPTIONS, REMEMBERED, AppliedException, PolicyExceptions
-from webhook.policy.policy_quotas import NO_SHARED_QUOTAS, BoundQuota, SharedQuotas
+from webhook.policy.policy_quotas import NO_SHARED_QUOTAS, ConfiguredQuota, SharedQuotas
 from webhook.policy.schema import CUDA_KIND, DEFAULT_FILE, EXCEPTIONS_FILE, EXCEPTIONS_KIND, MOST_DAYS, WorkloadsMode
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import gpu_quota
@@ -41,7 +41,7 @@ def content_hash(content: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class BoundRule:
+class ConfiguredRule:
     """A rule with its settings in one policy. `origin` is the file that sets the rule last, and `node` what it and the
     default say there, merged.
     """
@@ -70,7 +70,7 @@ class BoundRule:
         """Whether it is about a container of a pod; None asks about the pod as a whole."""
         return self.split_by is None or self.split_by.covers(container) is (self.exception is not None)
 
-    def under(self, held: AppliedException, settings: RuleSettings | None) -> Iterator["BoundRule"]:
+    def under(self, held: AppliedException, settings: RuleSettings | None) -> Iterator["ConfiguredRule"]:
         """The rule under an exception, and for the containers that the exception is not about.
 
         `settings` are those that it has by the exception; None if it is excepted from.
@@ -99,7 +99,7 @@ class Policy:
     name: str
     files: tuple[str, ...]
     hash: str
-    rules: tuple[BoundRule, ...]
+    rules: tuple[ConfiguredRule, ...]
     node_pools: tuple[NodePool, ...] = ()
     pools_origin: str = ""
     workloads: WorkloadsMode = WorkloadsMode.WARN
@@ -117,40 +117,42 @@ class Policy:
     """The exceptions that it is under."""
 
     @cached_property
-    def mutators(self) -> tuple[tuple[BoundRule, ...], ...]:
+    def mutators(self) -> tuple[tuple[ConfiguredRule, ...], ...]:
         """The rules that mutate under their settings: one tuple for each stage, in the order of stages."""
-        able = [bound for bound in self.rules if bound.rule.mutate and bound.rule.can_mutate(bound.settings)]
-        return tuple(tuple(bound for bound in able if bound.rule.stage is stage) for stage in Stage)
+        able = [active for active in self.rules if active.rule.mutate and active.rule.can_mutate(active.settings)]
+        return tuple(tuple(active for active in able if active.rule.stage is stage) for stage in Stage)
 
     @cached_property
-    def injectors(self) -> tuple[BoundRule, ...]:
+    def injectors(self) -> tuple[ConfiguredRule, ...]:
         """The mutators in mode `enforce`, which inject their edits."""
-        return tuple(bound for stage in self.mutators for bound in stage if bound.mode is Mode.ENFORCE)
+        return tuple(active for stage in self.mutators for active in stage if active.mode is Mode.ENFORCE)
 
     @cached_property
     def is_enforcing(self) -> bool:
-        return any(bound.mode is Mode.ENFORCE for bound in self.rules)
+        return any(active.mode is Mode.ENFORCE for active in self.rules)
 
     @cached_property
-    def validators(self) -> tuple[BoundRule, ...]:
+    def validators(self) -> tuple[ConfiguredRule, ...]:
         """The rules that validate under their settings."""
         return tuple(b for b in self.rules if b.rule.validate and b.rule.can_validate(b.settings))
 
     @cached_property
-    def judging_nodes(self) -> tuple[BoundRule, ...]:
+    def judging_nodes(self) -> tuple[ConfiguredRule, ...]:
         """The rules that say which nodes do not suit a pod as a whole."""
-        able = [bound for bound in self.rules if bound.rule.unsuited and bound.rule.can_be_unsuited(bound.settings)]
-        return tuple(bound for bound in able if bound.holds_for(None))
+        able = [
+            active for active in self.rules if active.rule.unsuited and active.rule.can_be_unsuited(active.settings)
+        ]
+        return tuple(active for active in able if active.holds_for(None))
 
     @cached_property
-    def steerers(self) -> tuple[BoundRule, ...]:
+    def steerers(self) -> tuple[ConfiguredRule, ...]:
         """Those of these rules that are in mode `enforce`, so that pods are kept off such nodes."""
-        return tuple(bound for bound in self.judging_nodes if bound.mode is Mode.ENFORCE)
+        return tuple(active for active in self.judging_nodes if active.mode is Mode.ENFORCE)
 
     @cached_property
     def labels(self) -> frozenset[str]:
         """The labels by which rules select pods."""
-        return frozenset(label for bound in self.rules for label in bound.rule.labels(bound.settings))
+        return frozenset(label for active in self.rules for label in active.rule.labels(active.settings))
 
     @cached_property
     def changes(self) -> tuple[float, ...]:
@@ -181,30 +183,35 @@ class Policy:
             later = self._later[passed] = replace(self, node_pools=pools)
         return later
 
-    def quota_of(self, namespace: str) -> BoundQuota | None:
+    def quota_of(self, namespace: str) -> ConfiguredQuota | None:
         """The quota of one of its namespaces by the rule `gpuQuota`; None without limits."""
-        for bound in self.rules:
-            if isinstance(bound.settings, gpu_quota.Settings) and bound.settings.limits and bound.holds_for(None):
-                of = BoundQuota.of(
-                    QuotaScope.NAMESPACE, namespace, (namespace,), bound.settings, bound.origin, bound.line
+        for active in self.rules:
+            if isinstance(active.settings, gpu_quota.Settings) and active.settings.limits and active.holds_for(None):
+                of = ConfiguredQuota.of(
+                    QuotaScope.NAMESPACE,
+                    namespace,
+                    (namespace,),
+                    active.settings,
+                    active.origin,
+                    active.line,
                 )
-                return replace(of, exception=bound.exception) if bound.is_lifted else of
+                return replace(of, exception=active.exception) if active.is_lifted else of
         return None
 
-    def only(self, keep: Callable[[BoundRule], bool]) -> "Policy":
+    def only(self, keep: Callable[[ConfiguredRule], bool]) -> "Policy":
         """The policy with some of its rules."""
         return replace(self, rules=tuple(filter(keep, self.rules)))
 
     def under(self, applied: tuple[AppliedException, ...], exceptions: PolicyExceptions) -> "Policy":
         """The policy as it is for pods for which exceptions hold. An exception adds no rule."""
         by_rule = {rule: one for one in applied for rule in one.rules}
-        rules: list[BoundRule] = []
-        for bound in self.rules:
-            held = by_rule.get(bound.rule.key)
+        rules: list[ConfiguredRule] = []
+        for active in self.rules:
+            held = by_rule.get(active.rule.key)
             if held is None:
-                rules.append(bound)
+                rules.append(active)
             else:
-                rules += bound.under(held, exceptions.settings.get((self.name, held.name, bound.rule.key)))
+                rules += active.under(held, exceptions.settings.get((self.name, held.name, active.rule.key)))
         parts = [[one.name, one.rules, one.is_whole, repr(one.exception)] for one in applied]
         return replace(self, rules=tuple(rules), hash=content_hash([self.hash, parts]), exceptions=applied)
 
@@ -223,7 +230,7 @@ class InForce:
     """What holds for a pod: its policy, and the quotas that it counts against."""
 
     policy: Policy
-    quotas: tuple[BoundQuota, ...]
+    quotas: tuple[ConfiguredQuota, ...]
 
     def at(self, now: float) -> "InForce":
         """The same with the policy at a moment in seconds since 1970."""
@@ -286,7 +293,7 @@ class PolicySet:
         return self.hash[:12]
 
     @property
-    def shared_quotas(self) -> tuple[BoundQuota, ...]:
+    def shared_quotas(self) -> tuple[ConfiguredQuota, ...]:
         """The quotas that namespaces share, by name, without disabled ones."""
         return self.shared.quotas
 
@@ -315,7 +322,7 @@ class PolicySet:
         """The policy of a namespace. An object without a namespace, whose name is empty, has the default."""
         return self._usual(name).policy
 
-    def quotas_for(self, namespace: str) -> tuple[BoundQuota, ...]:
+    def quotas_for(self, namespace: str) -> tuple[ConfiguredQuota, ...]:
         """The quotas of a namespace: its own, then its shared quotas by name.
 
         Disabled quotas and quotas without a limit are left out. An object without a namespace has no quota.
@@ -335,7 +342,7 @@ class PolicySet:
         matching = (policy for glob, policy in self._globs if glob.fullmatch(namespace))
         policy = self.claims.get(namespace) or next(matching, self.default)
         own = policy.quota_of(namespace)
-        shared = (bound for bound in self.shared_quotas if bound.quota.covers(namespace))
+        shared = (active for active in self.shared_quotas if active.quota.covers(namespace))
         return InForce(policy, (*(() if own is None else (own,)), *shared))
 
     def _excepted(self, namespace: str, applied: tuple[AppliedException, ...]) -> InForce:
@@ -344,12 +351,12 @@ class PolicySet:
         quota = gpu_quota.RULE.key
         of_quota = (one for one in applied if one.is_whole and quota in one.rules and quota in one.exception.rules)
         lifted = next(of_quota, None)
-        quotas: list[BoundQuota] = []
-        for bound in before:  # a quota that only an exception sets would count in a new ledger
-            if bound.quota.scope is not QuotaScope.SHARED:
+        quotas: list[ConfiguredQuota] = []
+        for active in before:  # a quota that only an exception sets would count in a new ledger
+            if active.quota.scope is not QuotaScope.SHARED:
                 quotas += filter(None, [policy.quota_of(namespace)])
-            elif lifted is not None and bound.mode is Mode.ENFORCE:
-                quotas.append(replace(bound, mode=lifted.exception.mode, exception=lifted))
+            elif lifted is not None and active.mode is Mode.ENFORCE:
+                quotas.append(replace(active, mode=lifted.exception.mode, exception=lifted))
             else:
-                quotas.append(bound)
+                quotas.append(active)
         return InForce(policy, tuple(quotas))

@@ -10,8 +10,8 @@ from webhook.model.accelerators import Declared
 from webhook.policy.cluster_settings import as_declared
 from webhook.policy.exception_times import DAYS, Weekly, told
 from webhook.policy.exceptions import PolicyException
-from webhook.policy.policy_quotas import BoundQuota
-from webhook.policy.policy_set import BoundRule, Policy, PolicySet
+from webhook.policy.policy_quotas import ConfiguredQuota
+from webhook.policy.policy_set import ConfiguredRule, Policy, PolicySet
 from webhook.policy.schema import (
     API_VERSION,
     CUDA_FILE,
@@ -35,7 +35,7 @@ _COUNTED = {Mode.ENFORCE: "enforced", Mode.WARN: "warned", Mode.AUDIT: "audited"
 def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> dict[str, Any]:
     """The policy of a namespace as one policy file without any defaults."""
     policy = policies.for_namespace(namespace)
-    bound = {each.rule.key: each for each in policy.rules}
+    active = {each.rule.key: each for each in policy.rules}
     besides = {
         "contact": policy.contact,
         "transientTaints": list(policy.transient_taints),
@@ -46,7 +46,7 @@ def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] 
         **{key: value for key, value in besides.items() if value},
         "workloads": {"mode": str(policy.workloads)},
         "rules": {
-            rule.key: settings_as_written(bound[rule.key]) if rule.key in bound else {"mode": str(Mode.DISABLED)}
+            rule.key: settings_as_written(active[rule.key]) if rule.key in active else {"mode": str(Mode.DISABLED)}
             for rule in rules
         },
     }
@@ -75,11 +75,11 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
         lines += [f"  # {comments[key]}"] if key in comments else []
         lines += ["  " + line for line in _yaml({key: value})]
     lines.append("  rules:")
-    origins = {bound.rule.key: f"from {bound.origin}" for bound in policy.rules}
+    origins = {active.rule.key: f"from {active.origin}" for active in policy.rules}
     for key, value in settings.items():
         lines.append(f"    # {origins.get(key, 'disabled, or named in no file')}")
         lines += ["    " + line for line in _yaml({key: value})]
-    quotas = [f"#   {quota_text(bound)}" for bound in policies.quotas_for(namespace)]
+    quotas = [f"#   {quota_text(active)}" for active in policies.quotas_for(namespace)]
     lines += ["# quotas, all of which hold:", *quotas] if quotas else ["# quotas: none"]
     if exceptions := policies.exceptions.of(namespace):
         lines.append(f"# exceptions, from {EXCEPTIONS_FILE}:")
@@ -94,19 +94,19 @@ def _meaning(declared: Declared) -> str:
     return f"{declared.vendor}, {declared.share}{', by DRA' if declared.by_dra else ''}"
 
 
-def quota_text(bound: BoundQuota) -> str:
+def quota_text(active: ConfiguredQuota) -> str:
     """A quota in one line: its name, its limits, its mode, and its file."""
-    quota = bound.quota
+    quota = active.quota
     limits = ", ".join(f"{limit.name or 'GPUs'} {number(limit.hard)}" for limit in quota.limits)
     whose = f"namespace {quota.name}"
     if quota.scope is QuotaScope.SHARED:
         whose = f"shared quota {quota.name} of {', '.join(quota.patterns)}"
-    return f"{whose}: {limits} ({bound.mode}, from {bound.origin})"
+    return f"{whose}: {limits} ({active.mode}, from {active.origin})"
 
 
-def settings_as_written(bound: BoundRule) -> dict[str, Any]:
+def settings_as_written(active: ConfiguredRule) -> dict[str, Any]:
     """The settings of a rule as a policy file would have them, with defaults, without unset and excluded ones."""
-    settings = bound.settings
+    settings = active.settings
     fields = type(settings).model_fields
     keys = {name: field.alias or name for name, field in fields.items()}
     written = {keys[name] for name in settings.model_fields_set}
@@ -114,7 +114,7 @@ def settings_as_written(bound: BoundRule) -> dict[str, Any]:
     defaults = {name: getattr(settings, name) for name in fields if keys[name] not in written | excluded}
     full = settings.model_copy(update=defaults) if defaults else settings
     plain = full.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
-    schema = rule_schema(bound.rule)
+    schema = rule_schema(active.rule)
     return {key: as_written(value, part_at(schema, (key,))) for key, value in plain.items()}
 
 
@@ -140,7 +140,7 @@ class PolicyStatuses:
         common = self._of_policies.get(policy.name)
         if common is None:
             common = self._of_policies[policy.name] = orjson.loads(orjson.dumps(_common(policy)))
-        quotas = [_quota(bound) for bound in self._policies.quotas_for(namespace)]
+        quotas = [_quota(active) for active in self._policies.quotas_for(namespace)]
         exceptions = [
             {"name": one.name, "rules": list(one.concerned), "until": one.period.text}
             for one in self._policies.exceptions.of(namespace)
@@ -158,32 +158,32 @@ def _common(policy: Policy) -> dict[str, Any]:
         "hash": policy.short_hash,
         **dict.fromkeys(_COUNTED.values(), 0),
         "workloads": str(policy.workloads),
-        "rules": [_rule(bound) for bound in policy.rules],
+        "rules": [_rule(active) for active in policy.rules],
     }
-    for bound in policy.rules:
-        status[_COUNTED[bound.mode]] += 1
-        if isinstance(bound.settings, gpu_limits.Settings):
-            most = {"maxPerPod": bound.settings.max_per_pod, "maxPerContainer": bound.settings.max_per_container}
+    for active in policy.rules:
+        status[_COUNTED[active.mode]] += 1
+        if isinstance(active.settings, gpu_limits.Settings):
+            most = {"maxPerPod": active.settings.max_per_pod, "maxPerContainer": active.settings.max_per_container}
             status |= {key: value for key, value in most.items() if value is not None}
     if policy.contact:
         status["contact"] = policy.contact
     return status
 
 
-def _rule(bound: BoundRule) -> dict[str, Any]:
-    settings = {key: value for key, value in settings_as_written(bound).items() if key != "mode"}
-    rule: dict[str, Any] = {"name": bound.rule.key, "mode": str(bound.mode), "file": bound.origin}
+def _rule(active: ConfiguredRule) -> dict[str, Any]:
+    settings = {key: value for key, value in settings_as_written(active).items() if key != "mode"}
+    rule: dict[str, Any] = {"name": active.rule.key, "mode": str(active.mode), "file": active.origin}
     if (size := len(orjson.dumps(settings, default=str))) > MOST_SETTINGS:
         return {**rule, "note": f"the settings have {size} bytes; gpu-policy policy show prints them"}
     return {**rule, "settings": settings} if settings else rule
 
 
-def _quota(bound: BoundQuota) -> dict[str, str]:
-    quota = bound.quota
+def _quota(active: ConfiguredQuota) -> dict[str, str]:
+    quota = active.quota
     limits = ", ".join(
         f"{limit.name} {number(limit.hard)}" if limit.name else number(limit.hard) for limit in quota.limits
     )
-    return {"quota": quota.name, "scope": str(quota.scope), "mode": str(bound.mode), "limits": limits}
+    return {"quota": quota.name, "scope": str(quota.scope), "mode": str(active.mode), "limits": limits}
 
 
 def listed(exceptions: Iterable[PolicyException], now: float, within: float | None = None) -> list[PolicyException]:

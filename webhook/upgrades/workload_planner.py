@@ -28,7 +28,7 @@ from webhook.model.pod import Container, Pod
 from webhook.model.pod_reader import owner_kind, pod_from_raw
 from webhook.model.subject import subject_of, subject_of_template
 from webhook.model.workloads import is_pod, templates_of, workload_of
-from webhook.policy.policy_set import BoundRule, Policy, PolicySet, content_hash
+from webhook.policy.policy_set import ConfiguredRule, Policy, PolicySet, content_hash
 from webhook.rules import cuda_driver, tolerations
 from webhook.rules.claimed_gpus import claimed_gpus
 from webhook.rules.rule_settings import Mode
@@ -85,7 +85,7 @@ def policies_without_files() -> PolicySet:
     name them, and without tolerations they would have no nodes.
     """
     rules = tuple(
-        BoundRule(rule, Mode.ENFORCE, rule.settings(mode=Mode.ENFORCE), "defaults")
+        ConfiguredRule(rule, Mode.ENFORCE, rule.settings(mode=Mode.ENFORCE), "defaults")
         for rule in (tolerations.RULE, cuda_driver.RULE)
     )
     return PolicySet.of(Policy("defaults", (), content_hash("defaults"), rules), {})
