@@ -28,10 +28,10 @@ from tests.images.scripted import (
     whole,
 )
 from webhook.images.allowlist import Registry
+from webhook.images.client import Token, parse_challenges
 from webhook.images.credentials import Credentials
 from webhook.images.hosts import HostPattern
 from webhook.images.http_request import ImageLookupError
-from webhook.images.login import Token, parse_challenges
 from webhook.model.image import ImageConfig
 
 CONFIG = images.config({"CUDA_VERSION": "12.4.1"})

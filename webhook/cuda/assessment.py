@@ -116,7 +116,6 @@ class Assessment:
 
     @cached_property
     def incompatible(self) -> tuple[NodeVerdict, ...]:
-        """The nodes on which the pod cannot run."""
         return tuple(one for one in self.verdicts if one.result.verdict is Verdict.INCOMPATIBLE)
 
     @property
@@ -126,7 +125,6 @@ class Assessment:
 
     @cached_property
     def compatible(self) -> tuple[NodeVerdict, ...]:
-        """The nodes on which the pod runs."""
         runs = (Verdict.COMPATIBLE, Verdict.FORWARD_COMPAT_ONLY)
         return tuple(one for one in self.verdicts if one.result.verdict in runs)
 

@@ -133,7 +133,6 @@ class Library:
         return version is not None and is_between(version, self.first, self.last)
 
     def way(self, compute: Version) -> Way:
-        """How it runs on GPUs of a compute capability."""
         if any(compute == one or (one not in self.exact and _is_served(compute, one)) for one in self.code):
             return Way.CODE
         if compute in _ON_BOARDS:

@@ -235,7 +235,6 @@ def _fitting(offer: Offer, tables: CudaTables) -> tuple[Version, ...]:
 
 
 def _other_driver(need: Need, offers: Sequence[Offer], tables: CudaTables) -> str:
-    """The nearest driver with which some of the nodes run the image."""
     newer = [driver for offer in offers if (driver := _newer_driver(need, offer, tables)) is not None]
     if newer:
         least = min(newer)
@@ -268,7 +267,6 @@ def _older_branch(need: Need, offer: Offer, tables: CudaTables) -> int | None:
 
 
 def _runs_with(need: Need, offer: Offer, driver: Version, tables: CudaTables) -> bool:
-    """Whether the image runs on the nodes if they have this driver."""
     changed = replace(offer, driver=driver, is_driver_exact=True, cuda=None)
     return deciding_finding(need, changed, tables).verdict is Verdict.COMPATIBLE
 

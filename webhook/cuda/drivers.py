@@ -199,7 +199,6 @@ class Drivers:
         return None if branch is None else branch.cuda
 
     def branch(self, number: int) -> Branch | None:
-        """The branch of this number, such as 535; None if the table lacks it."""
         return self._by_number.get(number)
 
     @cached_property
@@ -262,7 +261,6 @@ class ComputeCapabilities:
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> "ComputeCapabilities":
-        """The content of `data/compute_capabilities.yaml`."""
         firsts = {
             (row["major"],) if "major" in row else parse_version(row["compute"]).parts: FirstCuda(
                 parse_version(row["cuda"]), parse_version(row.get("sure", row["cuda"]))
@@ -280,7 +278,6 @@ class ComputeCapabilities:
         return ComputeCapabilities(together, {**self.firsts, **firsts}, self.least_by_cuda)
 
     def generation_of(self, compute: Version) -> Generation | None:
-        """The row of a compute capability; None if the table lacks it."""
         return next((row for row in self.rows if row.compute == compute), None)
 
     def least_compute(self, cuda: Version) -> Version | None:

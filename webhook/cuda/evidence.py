@@ -162,7 +162,6 @@ def _closest(globs: Iterable[str], names: set[str]) -> str | None:
 
 
 def _mapped(mapping: Mapping[str, str], names: set[str], notes: list[str]) -> _Answer | None:
-    """What the policy says about the image."""
     glob = _closest(mapping, names)
     return None if glob is None else _said(mapping[glob], f"policy images: {glob}", notes)
 

@@ -30,7 +30,6 @@ _MONTHLY = r"[12][0-9]\.[01][0-9](?:\.[0-9]{1,2})?-(?:tf[12]-)?py3(?![a-z0-9]).*
 
 @cache
 def _form(text: str) -> re.Pattern[str]:
-    """The pattern of a form of names or tags."""
     for name, pattern in (("{release}", _RELEASE), ("{version}", _VERSION), ("{monthly}", _MONTHLY)):
         text = text.replace(name, pattern)
     return re.compile(text, re.ASCII)
@@ -69,7 +68,6 @@ class Family:
         return replace(found, **{key: value for key, value in own.items() if value not in (None, "unknown", ())})
 
     def _said(self, name: ImageName) -> Reading:
-        """What the tag and the words of the name say."""
         kind = self.kind or (BuiltFor.CUDA if self.releases else BuiltFor.UNKNOWN)
         base = Base[self.base.upper()]
         if not self.words:
@@ -107,7 +105,6 @@ def _row_of(product: str, release: str) -> ReleaseRange | None:
 
 
 def _without_words(name: ImageName, kind: BuiltFor) -> Reading:
-    """What is known of a family whose words mean nothing."""
     if kind is BuiltFor.NONE:  # whatever CUDA their base has
         return replace(without_cuda(name.tag_evidence), outweighs_configuration=True)
     if kind is BuiltFor.UNKNOWN:
@@ -273,7 +270,6 @@ def _of_no_family(name: ImageName, toolkits: frozenset[str]) -> Reading:
 
 
 def _architectures(name: ImageName, words: Words) -> tuple[str, ...]:
-    """The CPU architectures that the words of a name say."""
     own = next((_ARCHITECTURES[part] for part in name.parts[:-1] if part in _ARCHITECTURES), ())
     return words.architectures or name.repository_words.architectures or own
 
@@ -287,7 +283,6 @@ def _platform(name: ImageName, words: Words) -> str:
 
 
 def _rows_about(name: ImageName) -> Sequence[Family]:
-    """The rows about the family of an image; none if it is not known."""
     parts = name.parts
     places = [("end", "/".join(parts[-2:])), ("name", parts[-1])]
     places += [("namespace", part) for part in reversed(parts[-3:-1])]

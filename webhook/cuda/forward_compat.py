@@ -40,7 +40,6 @@ class Build:
         return frozenset((*self.tesla, *self.others, *self.all, *self.server))
 
     def require(self, cuda: Version, brands: Brands) -> str:
-        """The text of NVIDIA_REQUIRE_CUDA."""
         named = (("tesla", self.tesla), ("others", self.others), ("all", self.all), ("server", self.server))
         terms = [f"cuda>={cuda.cut(2)}"]
         terms += [
@@ -92,7 +91,6 @@ class CompatListings:
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> "CompatListings":
-        """The content of `data/forward_compat.yaml`."""
         brands = {name: tuple(them) for name, them in table["brands"].items()}
         brands["all"] = brands["tesla"] + brands["others"]
         return cls(read_rows(CompatBuilds, table["listings"], "forward_compat.yaml"), brands)

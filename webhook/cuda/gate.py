@@ -129,7 +129,6 @@ def outcomes(requirement: str, system: KnownSystem) -> frozenset[bool]:
 
 
 def _results(term: tuple[_Factor | None, ...], system: KnownSystem) -> int:
-    """The possible results of a term."""
     possible = 0
     for factor in term:
         results = _INVALID if factor is None else _compared(factor, system)
@@ -140,7 +139,6 @@ def _results(term: tuple[_Factor | None, ...], system: KnownSystem) -> int:
 
 
 def _compared(factor: _Factor, system: KnownSystem) -> int:
-    """The possible results of a factor."""
     if factor.name == "brand":
         results = _brand(factor, system.brand)
     elif factor.numbers is None:
@@ -223,7 +221,6 @@ def _agreed(gates: Iterable[Gate]) -> Gate:
 
 
 def _passes(env: Mapping[str, str], offer: Offer, tables: CudaTables) -> Gate:
-    """Whether a container with exactly this environment passes."""
     if env.get("NVIDIA_DISABLE_REQUIRE") in _TRUE_WORDS:
         return Gate.PASS
     requirements = [
@@ -251,7 +248,6 @@ def _factors(requirement: str) -> int:
 
 
 def _holds(requirements: list[str], system: KnownSystem) -> Gate:
-    """Whether all requirements hold."""
     found = [outcomes(requirement, system) for requirement in requirements]
     if any(True not in possible for possible in found):
         return Gate.FAIL
@@ -259,7 +255,6 @@ def _holds(requirements: list[str], system: KnownSystem) -> Gate:
 
 
 def _system_of(offer: Offer, brand: str | None, tables: CudaTables) -> KnownSystem:
-    """The properties of the nodes, with a GPU of this brand."""
     driver, cuda = offer.driver, offer.cuda
     if cuda is None and driver is not None:
         cuda = tables.drivers.reported_by(driver)

@@ -71,12 +71,10 @@ class Words:
 
     @property
     def says_cpu(self) -> bool:
-        """Whether the words say a CPU build, and none says a GPU."""
         return self.has_cpu and not (self.has_gpu or self.versions)
 
     @property
     def says_both(self) -> bool:
-        """Whether the words say both a CPU and a GPU build."""
         return self.has_cpu and (self.has_gpu or bool(self.versions))
 
     @property
@@ -171,7 +169,6 @@ class ImageName:
 
     @property
     def last(self) -> str:
-        """The last part of the repository."""
         return self.parts[-1]
 
     @property

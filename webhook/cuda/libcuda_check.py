@@ -63,7 +63,6 @@ def libcuda(need: Need, offer: Offer, verdict: Verdict, tables: CudaTables) -> L
 
 
 def _as_sure_as(own: Libcuda, loads: Loads, found: LibcudaFinding | None) -> LibcudaFinding | None:
-    """A finding about cuda-compat, if it is not certain that it is loaded."""
     if found is not None and loads is Loads.UNKNOWN:
         reason = f"variables in {PATH}, or the command, decide what is loaded; if cuda-compat, {found.reason}"
         return found._replace(effect=Effect.DOUBT, reason=reason)
@@ -91,7 +90,6 @@ def _mend(own: Libcuda, offer: Offer) -> str:
 
 
 def _with_package(need: Need, offer: Offer, tables: CudaTables) -> LibcudaFinding | None:
-    """What goes wrong where cuda-compat comes before the driver."""
     own, driver, branch = need.libcuda, offer.driver, _branch(need.libcuda.cuda, tables)
     package = "its cuda-compat library" + (f" (driver branch {branch})" if branch is not None else "")
     loads = f"{package} is loaded before the driver's"

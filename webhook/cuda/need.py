@@ -44,7 +44,6 @@ class ImageEnv:
 
     @classmethod
     def of(cls, *variants: Mapping[str, str], is_complete: bool = True) -> "ImageEnv":
-        """The environment with these variants."""
         return cls(tuple(tuple(sorted(variant.items())) for variant in variants), is_complete)
 
 

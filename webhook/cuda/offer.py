@@ -135,7 +135,6 @@ def offer_from(  # noqa: PLR0913  # the properties that describe a node
 
 @lru_cache(maxsize=1024)
 def _offer_of(values: tuple[str | None, ...], gpus: GpuTable, by_slices: SliceDriver | None = None) -> Offer:
-    """The offer of nodes whose LABELS have these values."""
     labels = dict(zip(LABELS, values, strict=True))
     problems: list[str] = []
     driver, is_exact = _version(labels, _DRIVER_LABELS, problems)
@@ -156,7 +155,6 @@ def _offer_of(values: tuple[str | None, ...], gpus: GpuTable, by_slices: SliceDr
 
 
 def _with_slices(offer: Offer, said: SliceDriver, problems: list[str], gpus: GpuTable) -> Offer:
-    """The offer of labels, with what ResourceSlices say where labels say less."""
     by_slices = offer_from(driver=said.driver, product=said.product, compute=said.compute, cuda=said.cuda, gpus=gpus)
     for what, mine, other in (
         ("driver", offer.driver, by_slices.driver),
@@ -177,7 +175,6 @@ def _with_slices(offer: Offer, said: SliceDriver, problems: list[str], gpus: Gpu
 
 
 def _differ(one: Version, other: Version) -> bool:
-    """Whether two versions have different numbers as far as both have numbers."""
     return any(mine != theirs for mine, theirs in zip(one.parts, other.parts, strict=False))
 
 
@@ -229,7 +226,6 @@ def _completed(given_offer: Offer, problems: list[str], gpus: GpuTable, *, is_cl
 
 
 def _arch(text: str, problems: list[str]) -> str:
-    """The CPU architecture as Kubernetes names it; empty if it is not known."""
     name = text.strip().lower()
     name = _SAME_ARCH.get(name, name)
     if name and name not in _ARCHES:

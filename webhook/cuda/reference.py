@@ -33,7 +33,6 @@ def cuda_reference(tables: CudaTables = SHIPPED) -> str:
 
 
 def _matrix(tables: CudaTables) -> Iterator[str]:
-    """The verdict for every CUDA and driver branch."""
     branches = [branch for branch in tables.drivers.rows if branch.cuda.at_least(_FIRST_SHOWN)]
     shown = [cuda for cuda in tables.toolkits.minors if cuda.at_least(_FIRST_SHOWN)]
     yield (

@@ -7,7 +7,7 @@ models, never too few: a pod that could get an H100 is counted against the limit
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from webhook.gpus.gpu_names import CLOSED, IN_WORDS, LONGEST_VALUE, NVIDIA_PRODUCT
 from webhook.gpus.gpu_table import GPUS, GpuTable
@@ -39,7 +39,6 @@ class Addition:
         return table.names.get(self.name) or frozenset({self.name})
 
     def matches(self, key: str, value: str) -> bool:
-        """Whether a node whose label `key` has this value has the model."""
         return key == self.key and (value == self.pattern or matcher(self.pattern).fullmatch(value) is not None)
 
 
@@ -56,7 +55,7 @@ class OwnModel:
     vendor: Vendor | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Catalogue:
     """GPU models by name, and the labels that say them.
 
@@ -66,30 +65,40 @@ class Catalogue:
 
     additions: tuple[Addition, ...] = ()
     table: GpuTable = field(default=GPUS, repr=False)
-    keys: frozenset[str] = field(init=False, compare=False, repr=False)
-    """The keys of labels that can say a model."""
-    own: tuple[OwnModel, ...] = field(init=False, compare=False, repr=False)
-    """The models that the table lacks."""
-    _names: Mapping[str, Models] = field(init=False, compare=False, repr=False)
-    _hash: int = field(init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        own = _own_models(self.additions, self.table)
-        object.__setattr__(self, "keys", self.table.keys | {addition.key for addition in self.additions})
-        object.__setattr__(self, "own", own)
-        object.__setattr__(self, "_names", _with_own(own, self.table))
-        object.__setattr__(self, "_hash", hash((self.additions, self.table)))
 
     def __hash__(self) -> int:
         return self._hash
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.additions, self.table))
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The keys of labels that can say a model."""
+        return self.table.keys | {addition.key for addition in self.additions}
+
+    @cached_property
+    def own(self) -> tuple[OwnModel, ...]:
+        """The models that the table lacks."""
+        return _own_models(self.additions, self.table)
+
+    @cached_property
+    def _names(self) -> Mapping[str, Models]:
+        """Every name with its leaves. A model of the policy's own also counts for the names of models it is like."""
+        names = dict(self.table.names) | {each.name: frozenset({each.name}) for each in self.own}
+        return {
+            name: leaves | {each.name for each in self.own if not each.alike.isdisjoint(leaves)}
+            for name, leaves in names.items()
+        }
+
+    @cached_property
+    def every_model(self) -> Models:
+        return frozenset().union(*self._names.values())
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._names))
-
-    @property
-    def every_model(self) -> Models:
-        return _every_model(self)
 
     def leaves(self, name: str) -> Models:
         return self._names.get(name, _NO_MODELS)
@@ -178,13 +187,7 @@ class Catalogue:
         return frozenset(found) if values else None
 
 
-@lru_cache(maxsize=64)
-def _every_model(catalogue: Catalogue) -> Models:
-    return frozenset().union(*map(catalogue.leaves, catalogue.names))
-
-
 def _own_models(additions: Sequence[Addition], table: GpuTable) -> tuple[OwnModel, ...]:
-    """The models of the additions that the table lacks, sorted by name."""
     keys: dict[str, set[str]] = {}
     for addition in additions:
         if addition.name not in table.names:
@@ -229,27 +232,13 @@ def _owners(keys: Iterable[str]) -> set[Vendor]:
     return {vendor for own in found for domain, vendor in _DOMAINS.items() if f".{own}".endswith(f".{domain}")}
 
 
-def _with_own(own: Sequence[OwnModel], table: GpuTable) -> Mapping[str, Models]:
-    """Every name with its leaves. A model of the policy's own also counts for the names of the models it is like."""
-    names = dict(table.names) | {each.name: frozenset({each.name}) for each in own}
-    finer = {name: {each.name for each in own if not each.alike.isdisjoint(leaves)} for name, leaves in names.items()}
-    return {name: leaves | finer[name] for name, leaves in names.items()}
-
-
-_MOST_EXTENDED = 64
-"""Catalogues that a table keeps."""
-_MOST_ADDITIONS = 256
-"""Additions of a catalogue that is kept. Policies are also checked for people who are not trusted."""
-
-
 def _extended(additions: tuple[Addition, ...], table: GpuTable) -> Catalogue:
-    known: Catalogue | None = table.cached.get(additions)
-    if known is None:
-        known = Catalogue(tuple(sorted(set(additions))), table)
-        if len(additions) <= _MOST_ADDITIONS:
-            if len(table.cached) >= _MOST_EXTENDED:
-                table.cached.clear()
-            table.cached[additions] = known
+    """The catalogue, kept in its table, in bounds: policies are also checked for people who are not trusted."""
+    known: Catalogue = table.cached.get(additions) or Catalogue(tuple(sorted(set(additions))), table)
+    if len(additions) <= 256:
+        if len(table.cached) >= 64:
+            table.cached.clear()
+        table.cached[additions] = known
     return known
 
 

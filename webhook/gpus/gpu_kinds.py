@@ -7,7 +7,7 @@ may mean several models of which one may be used.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -103,14 +103,6 @@ class UsableGpus:
 
     allowed: tuple[Kind, ...] | None = None
     denied: tuple[Kind, ...] = ()
-    _hash: int = field(init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.allowed, self.denied)))
-
-    def __hash__(self) -> int:
-        """Computed once, because judgements are looked up by it."""
-        return self._hash
 
     def __bool__(self) -> bool:
         return self.allowed is not None or bool(self.denied)

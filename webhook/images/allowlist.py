@@ -211,7 +211,6 @@ class AllowList:
         return cls(read_registries(Path(path)))
 
     def allows(self, reference: ImageReference) -> bool:
-        """Whether the registry of the image may be queried."""
         return self.site(reference.registry) is not None
 
     def listed_as(self, reference: ImageReference) -> str:

@@ -34,7 +34,6 @@ class Login:
 
     @property
     def basic(self) -> str:
-        """The value of the header Authorization for user and password."""
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
 

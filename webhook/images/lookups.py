@@ -59,7 +59,6 @@ class LookupQueue:
         self._closed = False
 
     def __len__(self) -> int:
-        """References that wait or are being looked up."""
         return len(self._asked)
 
     def add(self, reference: ImageReference, asker: str = "") -> None:
@@ -88,7 +87,6 @@ class LookupQueue:
             return None
 
     def done(self, reference: ImageReference) -> None:
-        """Record that a reference from `take` is settled."""
         with self._changed:
             registry = self._asked.pop(str(reference))
             self._begun[registry] -= 1
@@ -97,12 +95,10 @@ class LookupQueue:
             self._changed.notify_all()
 
     def wait_until_empty(self, seconds: float | None) -> bool:
-        """Wait until every reference is settled, at most `seconds`. Returns whether that is so."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._asked, seconds)
 
     def close(self) -> None:
-        """Make every waiting and future call of `take` return None."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -165,12 +161,10 @@ class LookupService:
 
     @property
     def known(self) -> int:
-        """The number of references whose image is known."""
         return len(self._cache.configs())
 
     @property
     def pending(self) -> int:
-        """The number of references that are queued or being looked up."""
         return len(self._queue)
 
     @property
@@ -195,7 +189,6 @@ class LookupService:
         SharedResults(self._cache, store, self._is_wanted, self._clock).exchange()
 
     def close(self) -> None:
-        """End the threads within 2 seconds. A look-up that hangs is abandoned."""
         self._queue.close()
         deadline = time.monotonic() + _CLOSE_SECONDS
         if self._shared is not None:

@@ -141,7 +141,6 @@ class ConfigMapStore:
         self._path = path_of(CORE, "configmaps", namespace=namespace, name=name)
 
     def read(self) -> dict[str, Any]:
-        """The ConfigMap as it is now. Raises ApiServerError."""
         try:
             return self._server.get(self._path, {}, _ANSWER_SECONDS)
         except ApiServerError as error:
@@ -249,7 +248,6 @@ class SharedResults:
             self._store.write({**config_map, "binaryData": {KEY: base64.b64encode(packed).decode()}})
 
     def start(self) -> None:
-        """Start the thread, which exchanges results at once."""
         self._thread.start()
 
     def wait_for_the_first(self) -> None:
