@@ -62,61 +62,26 @@ def test_what_may_have_another_reason_is_not_told(found: Mapping[str, str], capa
     assert findings(node("a", found, **capacity)) == []
 
 
-@pytest.mark.parametrize(
-    ("found", "capacity", "why"),
-    [
-        pytest.param(
-            labels.TIME_SLICED,
-            {"gpu": 1},
-            "nvidia.com/gpu is 1 in capacity, and nvidia.com/gpu.count is 1 and nvidia.com/gpu.replicas 4, together 4",
-            id="shared by labels and whole by the device plugin",
-        ),
-        pytest.param(
-            labels.TIME_SLICED,
-            {"gpu": 6},
-            "nvidia.com/gpu is 6 in capacity, and nvidia.com/gpu.count is 1 and nvidia.com/gpu.replicas 4, together 4",
-            id="another number of replicas",
-        ),
-        pytest.param(
-            labels.WHOLE,
-            {"shared": 16},
-            "nvidia.com/gpu.shared is 16 in capacity, and labels mean whole units of nvidia.com/gpu",
-            id="whole by labels and shared by the device plugin",
-        ),
-        pytest.param(
-            labels.TIME_SLICED,
-            {"shared": 4},
-            "nvidia.com/gpu.shared is 4 in capacity, and labels mean units of nvidia.com/gpu (shared by 4 "
-            "(time-slicing))",
-            id="renamed by the device plugin alone",
-        ),
-        pytest.param(
-            labels.TIME_SLICED_RENAMED,
-            {"gpu": 1},
-            "nvidia.com/gpu is 1 in capacity, and labels mean units of nvidia.com/gpu.shared (shared by 4 "
-            "(time-slicing))",
-            id="renamed by labels alone",
-        ),
-        pytest.param(
-            labels.SINGLE,
-            {"gpu": 3},
-            "nvidia.com/gpu is 3 in capacity, and nvidia.com/gpu.count is 7",
-            id="MIG, single, other slices since",
-        ),
-        pytest.param(
-            labels.SINGLE,
-            {"gpu": 14},
-            "nvidia.com/gpu is 14 in capacity, and nvidia.com/gpu.count is 7",
-            id="MIG, single, where all slices are alike",
-        ),
-        pytest.param(
-            labels.WHOLE,
-            {"gpu": 3},
-            "nvidia.com/gpu is 3 in capacity, and nvidia.com/gpu.count is 4",
-            id="fewer whole GPUs",
-        ),
-    ],
-)
+FOUR = "in capacity, and nvidia.com/gpu.count is 1 and nvidia.com/gpu.replicas 4, together 4"
+MEANT = "in capacity, and labels mean"
+RENAMED = f"{MEANT} units of nvidia.com/gpu.shared (shared by 4 (time-slicing))"
+TOLD = {
+    "whole by the device plugin": (labels.TIME_SLICED, {"gpu": 1}, f"{GPU} is 1 {FOUR}"),
+    "another number of replicas": (labels.TIME_SLICED, {"gpu": 6}, f"{GPU} is 6 {FOUR}"),
+    "whole by labels": (labels.WHOLE, {"shared": 16}, f"{SHARED} is 16 {MEANT} whole units of {GPU}"),
+    "renamed by the device plugin alone": (
+        labels.TIME_SLICED,
+        {"shared": 4},
+        f"{SHARED} is 4 {MEANT} units of {GPU} (shared by 4 (time-slicing))",
+    ),
+    "renamed by labels alone": (labels.TIME_SLICED_RENAMED, {"gpu": 1}, f"{GPU} is 1 {RENAMED}"),
+    "MIG, other slices since": (labels.SINGLE, {"gpu": 3}, f"{GPU} is 3 in capacity, and nvidia.com/gpu.count is 7"),
+    "MIG, all slices alike": (labels.SINGLE, {"gpu": 14}, f"{GPU} is 14 in capacity, and nvidia.com/gpu.count is 7"),
+    "fewer whole GPUs": (labels.WHOLE, {"gpu": 3}, f"{GPU} is 3 in capacity, and nvidia.com/gpu.count is 4"),
+}
+
+
+@pytest.mark.parametrize(("found", "capacity", "why"), TOLD.values(), ids=TOLD)
 def test_a_capacity_that_labels_cannot_mean_is_told(
     found: Mapping[str, str], capacity: Mapping[str, int], why: str
 ) -> None:

@@ -89,53 +89,21 @@ def test_a_ledger_that_is_packed_because_of_its_size_can_be_read() -> None:
     assert said(well() | {LEDGERS: [packed]}) == [DoctorFinding(Status.OK, "1 ledger, 30000 entries")]
 
 
-@pytest.mark.parametrize(
-    ("changed", "status", "found", "remedy"),
-    [
-        pytest.param(
-            {GROUP: None},
-            Status.WARNING,
-            "does not know gpuquotas.gpupolicy.dev",
-            "apply the release again",
-            id="no custom resource",
-        ),
-        pytest.param(
-            {LEDGERS: [ledger('{"entries": 7}')]},
-            Status.PROBLEM,
-            "the ledger gpu-quota.shared.a cannot be read: entries: expected",
-            "wait for half a minute",
-            id="a ledger full of garbage",
-        ),
-        pytest.param(
-            {LEDGERS: [ledger("hello")]},
-            Status.PROBLEM,
-            "the ledger gpu-quota.shared.a cannot be read: unexpected character",
-            "or their log says why not",
-            id="a ledger that is no JSON",
-        ),
-        pytest.param(
-            {LEDGERS: [{"metadata": {"name": "gpu-quota.shared.a"}}]},
-            Status.PROBLEM,
-            "the ledger gpu-quota.shared.a cannot be read: found neither data[book.json] nor binaryData[book.json.gz]",
-            "the replicas write it anew from the cluster's pods",
-            id="an empty ledger",
-        ),
-        pytest.param(
-            {f"{GROUP}/gpuquotas": [{"metadata": {"namespace": "a", "name": "shared.gone"}}]},
-            Status.WARNING,
-            "quotas that the policies do not have: a/shared.gone",
-            "kubectl delete gpuquotas -n a shared.gone",
-            id="a quota that is gone",
-        ),
-        pytest.param(
-            {f"{QUEUES}/flowschemas/gpu-policy": None},
-            Status.WARNING,
-            "no separate queue",
-            "kubectl apply -f deploy/flow-control.yaml",
-            id="common queues",
-        ),
-    ],
-)
+WARNING, PROBLEM = Status.WARNING, Status.PROBLEM
+UNREADABLE = "the ledger gpu-quota.shared.a cannot be read: "
+NEITHER = "found neither data[book.json] nor binaryData[book.json.gz]"
+GONE = [{"metadata": {"namespace": "a", "name": "shared.gone"}}]
+WRONG = {
+    "no custom resource": ({GROUP: None}, WARNING, "does not know gpuquotas.gpupolicy.dev", "apply the release again"),
+    "garbage": ({LEDGERS: [ledger('{"entries": 7}')]}, PROBLEM, f"{UNREADABLE}entries: ", "wait for half a"),
+    "no JSON": ({LEDGERS: [ledger("hello")]}, PROBLEM, f"{UNREADABLE}unexpected character", "or their log says why"),
+    "empty": ({LEDGERS: [{"metadata": {"name": "gpu-quota.shared.a"}}]}, PROBLEM, UNREADABLE + NEITHER, "anew from"),
+    "a quota that is gone": ({f"{GROUP}/gpuquotas": GONE}, WARNING, "do not have: a/shared.gone", "-n a shared.gone"),
+    "common queues": ({f"{QUEUES}/flowschemas/gpu-policy": None}, WARNING, "no separate queue", "flow-control.yaml"),
+}
+
+
+@pytest.mark.parametrize(("changed", "status", "found", "remedy"), WRONG.values(), ids=WRONG)
 def test_what_is_wrong_comes_with_what_to_do(changed: dict[str, Any], status: Status, found: str, remedy: str) -> None:
     findings = [finding for finding in said(well() | changed) if finding.status is not Status.OK]
     assert [finding.status for finding in findings if found in finding.found] == [status]
