@@ -1,5 +1,6 @@
 """The reason of a pod, by each detector, from what was read."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -30,171 +31,145 @@ ONE_NODE = around(node("a"))
 IN_USE = around(node("a", 4), pods=(pod(3, nodeName="a"),))
 
 
-def case(name: str, raw: dict[str, Any], reason: str, words: str, known: Surroundings = NOTHING_AROUND) -> Any:
-    """A pod, its reason, and words of the message or the remedy."""
-    return pytest.param(raw, reason, words, known, id=name)
+on = partial(pod, nodeName="a")
+kai = partial(pod, schedulerName="kai-scheduler")
+"""A pod on node a, and one that KAI schedules."""
+
+CASES = {
+    "no GPU": (pod(0), "NoGpus", "requests no GPU", NOTHING_AROUND),
+    "finished": (pod(status={"phase": "Succeeded"}), "Finished", "has finished", NOTHING_AROUND),
+    "evicted": (
+        pod(status={"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
+        "Failed",
+        "Evicted: low on memory",
+        NOTHING_AROUND,
+    ),
+    "turned away for GPUs": (
+        pod(status={"phase": "Failed", "reason": "OutOfnvidia.com/gpu", "message": "m"}),
+        "WithoutGpu",
+        "OutOfnvidia.com/gpu",
+        NOTHING_AROUND,
+    ),
+    "turned away for cpu": (
+        pod(status={"phase": "Failed", "reason": "OutOfcpu", "message": "m"}),
+        "Failed",
+        "OutOfcpu",
+        NOTHING_AROUND,
+    ),
+    "two gates": (
+        pod(schedulingGates=[{"name": "a/b"}, {"name": "c/d"}]),
+        "Gated",
+        "gates a/b and c/d keep",
+        NOTHING_AROUND,
+    ),
+    "Kueue": (pod(schedulingGates=[{"name": "kueue.x-k8s.io/topology"}]), "Queued", "Kueue", NOTHING_AROUND),
+    "Volcano": (pod(schedulerName="volcano"), "Queued", "Volcano", NOTHING_AROUND),
+    "KAI": (kai(status=said("over limit")), "Queued", "over limit", NOTHING_AROUND),
+    "nothing is known": (pod(), "NotScheduled", "default-scheduler", NOTHING_AROUND),
+    "no nodes may be read": (
+        pod(status=said("0/9 nodes are available. preemption: none")),
+        "Unschedulable",
+        "0/9 nodes are available.",
+        NOTHING_AROUND,
+    ),
+    "a label that is nearly right": (pod(**NOWHERE), "FitsNowhere", "Correct the value", ONE_NODE),
+    "without a policy": (pod(9), "FitsNowhere", "9 nvidia.com/gpu", around(node("a"), policy=None)),
+    "busy": (pod(2), "Busy", "1 of 4 nvidia.com/gpu on 1 fitting node are free, at most 1 on one node", IN_USE),
+    "scattered": (
+        pod(3),
+        "Busy",
+        "4 of 8 nvidia.com/gpu on 2 fitting nodes are free, at most 2 on one node",
+        around(node("a", 4), node("b", 4), pods=(pod(2, "x", nodeName="a"), pod(2, "y", nodeName="b"))),
+    ),
+    "GPUs that are ill": (
+        pod(4),
+        "NodesUnavailable",
+        "it offers 3 of its 8 nvidia.com/gpu",
+        around(node("a", 8, allocatable=3)),
+    ),
+    "GPUs that have vanished, where nobody counts": (
+        pod(),
+        "NodesUnavailable",
+        "it offers 0 of its 4 nvidia.com/gpu",
+        around(node("a", 4, allocatable=0), counts=False),
+    ),
+    "busy beside a node whose GPUs have vanished": (
+        pod(2),
+        "Busy",
+        "1 of 2 nvidia.com/gpu on 1 fitting node",
+        around(node("a", 4, allocatable=0), node("b", 2), pods=(pod(1, "x", nodeName="b"),)),
+    ),
+    "KAI cannot help": (kai(**NOWHERE), "FitsNowhere", "", ONE_NODE),
+    "a limit of Volcano is not what keeps it": (
+        pod(schedulerName="volcano", status=said("over limit"), **NOWHERE),
+        "FitsNowhere",
+        "",
+        ONE_NODE,
+    ),
+    "KAI is silent, and nodes are in use": (kai(2), "Busy", "1 of 4", IN_USE),
+    "KAI says why": (kai(2, status=said("over limit")), "Queued", "over limit", IN_USE),
+    "KAI, with free GPUs": (kai(), "Queued", "KAI", ONE_NODE),
+    "busy as the scheduler says it": (
+        pod(status=said("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")),
+        "Busy",
+        "1 node would fit",
+        around(node("a"), counts=False),
+    ),
+    "no node takes pods": (
+        pod(),
+        "NodesUnavailable",
+        "all 2 nodes",
+        around(node("a", unschedulable=True), node("b", ready="False")),
+    ),
+    "a volume": (
+        pod(status=said("pod has unbound immediate PersistentVolumeClaims")),
+        "Unschedulable",
+        "PersistentVolumeClaims",
+        ONE_NODE,
+    ),
+    "a dark node": (on(), "NodeNotReady", "does not report", around(node("a", ready="Unknown"))),
+    "a node that is gone": (pod(nodeName="b"), "NodeNotReady", "no such node", ONE_NODE),
+    "GPUs that are gone": (on(), "WithoutGpu", "offers 0 nvidia.com/gpu", around(node("a", allocatable=0))),
+    "too few GPUs are left": (
+        on(),
+        "WithoutGpu",
+        "its pods request 4",
+        around(node("a", 8, allocatable=3), pods=(pod(4, "x", nodeName="a"),)),
+    ),
+    "a bad name of an image": (
+        on(status=waits("InvalidImageName", "bad")),
+        "ImageFailing",
+        "InvalidImageName",
+        ONE_NODE,
+    ),
+    "no command": (on(status=waits("RunContainerError", "no command")), "NotStarting", "no command", ONE_NODE),
+    "a crash": (
+        pod(
+            nodeName="a",
+            status=waits("CrashLoopBackOff", lastState={"terminated": {"exitCode": 1, "reason": "Error"}}),
+        ),
+        "Crashing",
+        "exit code 1 Error",
+        ONE_NODE,
+    ),
+    "just bound": (on(), "Starting", "has not taken it yet", ONE_NODE),
+    "runs, on a node that nobody may read": (
+        on(status={"phase": "Running"}),
+        "Healthy",
+        "with 1 nvidia.com/gpu",
+        NOTHING_AROUND,
+    ),
+    "not ready": (
+        on(status={"phase": "Running", **not_ready("main is not ready")}),
+        "NotReady",
+        "main is not ready",
+        ONE_NODE,
+    ),
+    "an unknown phase": (on(status={"phase": "Unknown"}), "Unknown", "does not report", NOTHING_AROUND),
+}
 
 
-@pytest.mark.parametrize(
-    ("raw", "reason", "words", "known"),
-    [
-        case("no GPU", pod(0), "NoGpus", "requests no GPU"),
-        case("finished", pod(status={"phase": "Succeeded"}), "Finished", "has finished"),
-        case(
-            "evicted",
-            pod(status={"phase": "Failed", "reason": "Evicted", "message": "low on memory"}),
-            "Failed",
-            "Evicted: low on memory",
-        ),
-        case(
-            "turned away for GPUs",
-            pod(status={"phase": "Failed", "reason": "OutOfnvidia.com/gpu", "message": "m"}),
-            "WithoutGpu",
-            "OutOfnvidia.com/gpu",
-        ),
-        case(
-            "turned away for cpu",
-            pod(status={"phase": "Failed", "reason": "OutOfcpu", "message": "m"}),
-            "Failed",
-            "OutOfcpu",
-        ),
-        case("two gates", pod(schedulingGates=[{"name": "a/b"}, {"name": "c/d"}]), "Gated", "gates a/b and c/d keep"),
-        case("Kueue", pod(schedulingGates=[{"name": "kueue.x-k8s.io/topology"}]), "Queued", "Kueue"),
-        case("Volcano", pod(schedulerName="volcano"), "Queued", "Volcano"),
-        case("KAI", pod(schedulerName="kai-scheduler", status=said("over limit")), "Queued", "over limit"),
-        case("nothing is known", pod(), "NotScheduled", "default-scheduler"),
-        case(
-            "no nodes may be read",
-            pod(status=said("0/9 nodes are available. preemption: none")),
-            "Unschedulable",
-            "0/9 nodes are available.",
-        ),
-        case("a label that is nearly right", pod(**NOWHERE), "FitsNowhere", "Correct the value", ONE_NODE),
-        case("without a policy", pod(9), "FitsNowhere", "9 nvidia.com/gpu", around(node("a"), policy=None)),
-        case("busy", pod(2), "Busy", "1 of 4 nvidia.com/gpu on 1 fitting node are free, at most 1 on one node", IN_USE),
-        case(
-            "scattered",
-            pod(3),
-            "Busy",
-            "4 of 8 nvidia.com/gpu on 2 fitting nodes are free, at most 2 on one node",
-            around(node("a", 4), node("b", 4), pods=(pod(2, "x", nodeName="a"), pod(2, "y", nodeName="b"))),
-        ),
-        case(
-            "GPUs that are ill",
-            pod(4),
-            "NodesUnavailable",
-            "it offers 3 of its 8 nvidia.com/gpu",
-            around(node("a", 8, allocatable=3)),
-        ),
-        case(
-            "GPUs that have vanished, where nobody counts",
-            pod(),
-            "NodesUnavailable",
-            "it offers 0 of its 4 nvidia.com/gpu",
-            around(node("a", 4, allocatable=0), counts=False),
-        ),
-        case(
-            "busy beside a node whose GPUs have vanished",
-            pod(2),
-            "Busy",
-            "1 of 2 nvidia.com/gpu on 1 fitting node",
-            around(node("a", 4, allocatable=0), node("b", 2), pods=(pod(1, "x", nodeName="b"),)),
-        ),
-        case("KAI cannot help", pod(schedulerName="kai-scheduler", **NOWHERE), "FitsNowhere", "", ONE_NODE),
-        case(
-            "a limit of Volcano is not what keeps it",
-            pod(schedulerName="volcano", status=said("over limit"), **NOWHERE),
-            "FitsNowhere",
-            "",
-            ONE_NODE,
-        ),
-        case("KAI is silent, and nodes are in use", pod(2, schedulerName="kai-scheduler"), "Busy", "1 of 4", IN_USE),
-        case(
-            "KAI says why",
-            pod(2, schedulerName="kai-scheduler", status=said("over limit")),
-            "Queued",
-            "over limit",
-            IN_USE,
-        ),
-        case("KAI, with free GPUs", pod(schedulerName="kai-scheduler"), "Queued", "KAI", ONE_NODE),
-        case(
-            "busy as the scheduler says it",
-            pod(status=said("0/1 nodes are available: 1 Insufficient nvidia.com/gpu.")),
-            "Busy",
-            "1 node would fit",
-            around(node("a"), counts=False),
-        ),
-        case(
-            "no node takes pods",
-            pod(),
-            "NodesUnavailable",
-            "all 2 nodes",
-            around(node("a", unschedulable=True), node("b", ready="False")),
-        ),
-        case(
-            "a volume",
-            pod(status=said("pod has unbound immediate PersistentVolumeClaims")),
-            "Unschedulable",
-            "PersistentVolumeClaims",
-            ONE_NODE,
-        ),
-        case("a dark node", pod(nodeName="a"), "NodeNotReady", "does not report", around(node("a", ready="Unknown"))),
-        case("a node that is gone", pod(nodeName="b"), "NodeNotReady", "no such node", ONE_NODE),
-        case(
-            "GPUs that are gone",
-            pod(nodeName="a"),
-            "WithoutGpu",
-            "offers 0 nvidia.com/gpu",
-            around(node("a", allocatable=0)),
-        ),
-        case(
-            "too few GPUs are left",
-            pod(nodeName="a"),
-            "WithoutGpu",
-            "its pods request 4",
-            around(node("a", 8, allocatable=3), pods=(pod(4, "x", nodeName="a"),)),
-        ),
-        case(
-            "a bad name of an image",
-            pod(nodeName="a", status=waits("InvalidImageName", "bad")),
-            "ImageFailing",
-            "InvalidImageName",
-            ONE_NODE,
-        ),
-        case(
-            "no command",
-            pod(nodeName="a", status=waits("RunContainerError", "no command")),
-            "NotStarting",
-            "no command",
-            ONE_NODE,
-        ),
-        case(
-            "a crash",
-            pod(
-                nodeName="a",
-                status=waits("CrashLoopBackOff", lastState={"terminated": {"exitCode": 1, "reason": "Error"}}),
-            ),
-            "Crashing",
-            "exit code 1 Error",
-            ONE_NODE,
-        ),
-        case("just bound", pod(nodeName="a"), "Starting", "has not taken it yet", ONE_NODE),
-        case(
-            "runs, on a node that nobody may read",
-            pod(nodeName="a", status={"phase": "Running"}),
-            "Healthy",
-            "with 1 nvidia.com/gpu",
-        ),
-        case(
-            "not ready",
-            pod(nodeName="a", status={"phase": "Running", **not_ready("main is not ready")}),
-            "NotReady",
-            "main is not ready",
-            ONE_NODE,
-        ),
-        case("an unknown phase", pod(nodeName="a", status={"phase": "Unknown"}), "Unknown", "does not report"),
-    ],
-)
+@pytest.mark.parametrize(("raw", "reason", "words", "known"), CASES.values(), ids=CASES)
 def test_a_pod_has_one_reason(raw: dict[str, Any], reason: str, words: str, known: Surroundings) -> None:
     found = why(seen(raw), known)
     assert (str(found.code), words in f"{found.message} {found.remedy}") == (reason, True), found
