@@ -90,56 +90,37 @@ def test_the_kinds_of_nodes_are_counted_with_their_gpus(inventory: Path) -> None
 A100 = "NVIDIA-A100-SXM4-40GB"
 
 
-@pytest.mark.parametrize(
-    ("found", "capacity", "share", "gpus"),
-    [
-        pytest.param(labels.UNLABELLED, {"nvidia.com/gpu": "4"}, None, 4, id="unlabelled"),
-        pytest.param(labels.WHOLE, {"nvidia.com/gpu": "4"}, None, 4, id="whole GPUs"),
-        pytest.param(
-            labels.MPS,
-            {"nvidia.com/gpu": "2"},
-            {"resource": "nvidia.com/gpu", "profile": None, "replicas": 2, "sharing": "mps"},
-            1,
-            id="MPS",
-        ),
-        pytest.param(
-            labels.TIME_SLICED_RENAMED,
-            {"nvidia.com/gpu.shared": "4"},
-            {"resource": "nvidia.com/gpu.shared", "profile": None, "replicas": 4, "sharing": "time-slicing"},
-            1,
-            id="time-slicing, renamed",
-        ),
-        pytest.param(
-            labels.SINGLE_TIME_SLICED,
-            {"nvidia.com/gpu": "14"},
-            {"resource": "nvidia.com/gpu", "profile": "1g.5gb", "replicas": 2, "sharing": "time-slicing"},
-            1,
-            id="MIG, single, time-slicing",
-        ),
-        pytest.param(
-            labels.discovered(f"{A100}-MIG-1g.5gb", 10, mig="single"),
-            {"nvidia.com/gpu": "10"},
-            {"resource": "nvidia.com/gpu", "profile": "1g.5gb", "replicas": 1, "sharing": "none"},
-            2,
-            id="MIG, single, on a second GPU",
-        ),
-        pytest.param(labels.MIXED, {"nvidia.com/mig-1g.5gb": "7"}, None, 2, id="MIG, mixed"),
-        pytest.param(
-            {"nvidia.com/gpu.product": A100}, {"nvidia.com/mig-1g.5gb": "8"}, None, 2, id="MIG, mixed, not counted"
-        ),
-        pytest.param(
-            labels.GKE_TIME_SHARING,
-            {"nvidia.com/gpu": "8"},
-            {"resource": "nvidia.com/gpu", "profile": None, "replicas": 8, "sharing": "time-slicing"},
-            1,
-            id="GKE, where no label counts GPUs",
-        ),
-    ],
-)
+SHARED, MIG = "nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb"
+
+
+def share(replicas: int, sharing: str, profile: str | None = None, resource: str = "nvidia.com/gpu") -> dict[str, Any]:
+    return {"resource": resource, "profile": profile, "replicas": replicas, "sharing": sharing}
+
+
+SHARES: dict[str, tuple[Any, str, int, Any, int]] = {
+    "unlabelled": (labels.UNLABELLED, "nvidia.com/gpu", 4, None, 4),
+    "whole GPUs": (labels.WHOLE, "nvidia.com/gpu", 4, None, 4),
+    "MPS": (labels.MPS, "nvidia.com/gpu", 2, share(2, "mps"), 1),
+    "renamed": (labels.TIME_SLICED_RENAMED, SHARED, 4, share(4, "time-slicing", resource=SHARED), 1),
+    "MIG, single": (labels.SINGLE_TIME_SLICED, "nvidia.com/gpu", 14, share(2, "time-slicing", "1g.5gb"), 1),
+    "MIG, single, on a second GPU": (
+        labels.discovered(f"{A100}-MIG-1g.5gb", 10, mig="single"),
+        "nvidia.com/gpu",
+        10,
+        share(1, "none", "1g.5gb"),
+        2,
+    ),
+    "MIG, mixed": (labels.MIXED, MIG, 7, None, 2),
+    "MIG, mixed, not counted": ({"nvidia.com/gpu.product": A100}, MIG, 8, None, 2),
+    "GKE, where no label counts GPUs": (labels.GKE_TIME_SHARING, "nvidia.com/gpu", 8, share(8, "time-slicing"), 1),
+}
+
+
+@pytest.mark.parametrize(("found", "resource", "units", "share", "gpus"), SHARES.values(), ids=SHARES)
 def test_the_share_of_a_kind_is_told_and_its_gpus_are_physical_ones(
-    tmp_path: Path, found: Mapping[str, str], capacity: Mapping[str, str], share: object, gpus: int
+    tmp_path: Path, found: Mapping[str, str], resource: str, units: int, share: object, gpus: int
 ) -> None:
-    (kind,) = kinds_of(tmp_path, node("n", labels=found, capacity=capacity))
+    (kind,) = kinds_of(tmp_path, node("n", labels=found, capacity={resource: str(units)}))
     assert (kind["share"], kind["gpus"], kind["problems"]) == (share, gpus, [])
 
 
