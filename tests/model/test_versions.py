@@ -14,14 +14,7 @@ VERSIONS = st.lists(NUMBERS, min_size=1, max_size=4).map(lambda numbers: Version
 
 @pytest.mark.parametrize(
     ("text", "parts"),
-    [
-        pytest.param("12", (12,), id="major only"),
-        pytest.param("12.4", (12, 4), id="two numbers"),
-        pytest.param("550.54.15", (550, 54, 15), id="a driver"),
-        pytest.param("535.54.03", (535, 54, 3), id="leading zeros say nothing"),
-        pytest.param("13.0.2.006", (13, 0, 2, 6), id="NGC's four numbers"),
-        pytest.param("0.0", (0, 0), id="zeros"),
-    ],
+    [("12", (12,)), ("12.4", (12, 4)), ("535.54.03", (535, 54, 3)), ("13.0.2.006", (13, 0, 2, 6)), ("0.0", (0, 0))],
 )
 def test_a_version_is_read_as_numbers_and_printed_as_it_was_written(text, parts):
     version = parse_version(text)
@@ -29,39 +22,31 @@ def test_a_version_is_read_as_numbers_and_printed_as_it_was_written(text, parts)
     assert str(version) == text
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        pytest.param("", id="nothing"),
-        pytest.param("12.", id="a dot at the end"),
-        pytest.param(".12", id="a dot at the start"),
-        pytest.param("12..4", id="two dots"),
-        pytest.param("v12.4", id="a letter"),
-        pytest.param(" 12.4", id="a space before"),
-        pytest.param("12.4\n", id="a line feed behind"),
-        pytest.param("12,4", id="a comma"),
-        pytest.param("-1.0", id="a sign"),
-        pytest.param("١٢.٤", id="digits of another script"),
-        pytest.param("1" * 10, id="a number too long"),
-        pytest.param("1.2.3.4.5.6.7", id="too many numbers"),
-        pytest.param("1." * 100_000 + "1", id="very many numbers"),
-        pytest.param(12.4, id="a number of YAML"),
-        pytest.param(None, id="null"),
-    ],
-)
+NO_VERSIONS = [
+    "",
+    "12.",
+    ".12",
+    "12..4",
+    "v12.4",
+    " 12.4",
+    "12.4\n",
+    "12,4",
+    "-1.0",
+    "١٢.٤",
+    "1.2.3.4.5.6.7",
+    12.4,
+    None,
+]
+
+
+@pytest.mark.parametrize("value", [*NO_VERSIONS, "1" * 10, "1." * 100_000 + "1"], ids=lambda value: repr(value)[:20])
 def test_what_is_no_version_is_refused_with_what_was_found(value):
     with pytest.raises(FormatError, match="is not a version; write numbers with dots") as caught:
         parse_version(value)
     assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        pytest.param("12.4", "12.4.0", id="missing numbers are 0"),
-        pytest.param("535.54.03", "535.54.3", id="leading zeros"),
-    ],
-)
+@pytest.mark.parametrize(("one", "other"), [("12.4", "12.4.0"), ("535.54.03", "535.54.3")])
 def test_versions_that_differ_in_writing_only_are_each_at_least_the_other(one, other):
     assert parse_version(one).at_least(parse_version(other))
     assert parse_version(other).at_least(parse_version(one))
