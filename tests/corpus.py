@@ -12,11 +12,11 @@ from webhook.audit.documents import Document, DocumentError, read_all
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, injected, review
 from webhook.engine import TemplateOutcome
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.inventory import read_inventory
-from webhook.facts.static_pods import StaticPods
 from webhook.ledger.context import LedgerContext
+from webhook.ledger.inventory import read_inventory
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.static_pods import StaticPods
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import Template, is_pod, templates_of
 from webhook.policy.policy_set import PolicySet

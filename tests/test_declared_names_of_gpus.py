@@ -22,7 +22,7 @@ from webhook.audit.node_kinds import capacity_of
 from webhook.engine.quota_requests import reserved
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import EMPTY
-from webhook.facts.static_pods import StaticPods
+from webhook.ledger.static_pods import StaticPods
 from webhook.ledger.verdicts import Granted, QuotaRequest, Verdict
 from webhook.model.accelerators import Accelerators, Declared, Vendor
 from webhook.model.pod_reader import pod_from_raw

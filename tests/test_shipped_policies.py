@@ -11,7 +11,7 @@ from deploy.generate import README, readme
 from tests.build import against
 from webhook.audit.documents import read_all
 from webhook.audit.review_objects import ReviewedObject, review
-from webhook.facts.inventory import load_inventory
+from webhook.ledger.inventory import load_inventory
 from webhook.policy.loader import load
 from webhook.rules import RULES
 

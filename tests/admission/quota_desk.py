@@ -13,8 +13,8 @@ from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
 from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.service import Service
-from webhook.facts.static_pods import StaticPods
 from webhook.ledger.ledger_store import MemoryStore
+from webhook.ledger.static_pods import StaticPods
 from webhook.policy.policy_store import PolicyStore
 
 KEY = f"namespace.{NAMESPACE}"

@@ -13,7 +13,7 @@ from tests.quota.test_unit_parts import FOUR, WHOLE, node
 from webhook.admission import phases
 from webhook.engine.quota_requests import finding_for
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.gpu_pods import placed, stored_from_raw
+from webhook.ledger.gpu_pods import placed, stored_from_raw
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.verdicts import Exceeded
 from webhook.policy.loader import load

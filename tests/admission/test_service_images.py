@@ -9,7 +9,7 @@ from tests.build import FACTS, pod, request, workload
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
 from webhook.admission.watchdog import TimeBudget
-from webhook.facts.facts import StaticFacts
+from webhook.facts.live import StaticFacts
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.policy.policy_store import PolicyStore
 from webhook.replica.replica import Replica, ReplicaSources

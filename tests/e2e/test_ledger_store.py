@@ -12,11 +12,11 @@ from tests.e2e.eventually import eventually
 from tests.e2e.objects import gpu_pod, pod
 from tests.facts.asking import is_gone, is_live
 from tests.ledger.store_contract import KEY, SECONDS, StoreContract, entries
-from webhook.facts.pod_source import LivePods
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.ledger.entries import LABEL, PREFIX
 from webhook.ledger.ledger_store import LedgerError, StoredLedger
+from webhook.ledger.pod_source import LivePods
 from webhook.replica.ledger_config_maps import ApiStore
 
 NODE = "lost-node"

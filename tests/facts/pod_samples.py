@@ -4,8 +4,8 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from tests.e2e.objects import gpu_pod
-from webhook.facts.pod_cache import PodCache
-from webhook.facts.pod_source import LivePods
+from webhook.ledger.pod_cache import PodCache
+from webhook.ledger.pod_source import LivePods
 
 AT, AT_SECONDS = "2026-03-01T12:00:00Z", 1772366400.0
 """A moment, as it stands in objects and in seconds since 1970."""

@@ -13,10 +13,10 @@ from tests.facts.fake_api_server import CLAIMS, PODS, FakeApiServer, always, fak
 from tests.facts.pod_samples import AT, deleted, stored, uid
 from tests.facts.test_pod_source import QUICK
 from tests.quota.claim_samples import Classes
-from webhook.facts.pod_source import PodsAndClaims
 from webhook.kubernetes.api_server import ApiServer
 from webhook.ledger.entries import reservation_key
 from webhook.ledger.ledger_store import LedgerError, entered_demand
+from webhook.ledger.pod_source import PodsAndClaims
 from webhook.quota.quotas import Counting
 
 ROOM = reservation_key("team-a", uid("p"), "gpus")

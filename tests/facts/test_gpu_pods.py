@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.pod_samples import deleted, stored, uid, uid_text
-from webhook.facts.gpu_pods import counting_uid, stored_from_raw, uid_of
+from webhook.ledger.gpu_pods import counting_uid, stored_from_raw, uid_of
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw

@@ -7,8 +7,9 @@ import yaml
 
 from tests.facts.pod_samples import cpu_pod, stored
 from tests.facts.samples import device_class, names, node, pod, priority_class, runtime_class
-from webhook.facts.facts import FactsSource, FactsStatus, StaticFacts
-from webhook.facts.inventory import load_inventory, read_inventory
+from webhook.facts.facts import FactsSource, FactsStatus
+from webhook.facts.live import StaticFacts
+from webhook.ledger.inventory import load_inventory, read_inventory
 from webhook.model.node import PriorityClass
 from webhook.yaml_files.file_errors import FileErrors
 

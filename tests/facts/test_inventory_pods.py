@@ -5,7 +5,7 @@ import pytest
 from tests.clock import Clock
 from tests.facts.asking import is_gone, is_live
 from tests.facts.pod_samples import AT, AT_SECONDS, cpu_pod, deleted, stored, uid
-from webhook.facts.static_pods import StaticPods
+from webhook.ledger.static_pods import StaticPods
 
 RAWS = [
     stored("a"),

@@ -9,7 +9,7 @@ import pytest
 from tests.clock import Clock
 from tests.facts.asking import is_gone, is_live
 from tests.facts.pod_samples import AT_SECONDS, cpu_pod, deleted, live, stored, uid, uid_text
-from webhook.facts.pod_cache import GonePods, PodCache
+from webhook.ledger.pod_cache import GonePods, PodCache
 
 
 def tells_of_gone(cache: PodCache, act: Callable[..., None], *news: object) -> bool:

@@ -10,7 +10,7 @@ from tests.clock import Clock
 from tests.facts.asking import is_gone, is_live
 from tests.facts.pod_samples import AT_SECONDS, deleted, live, stored, uid
 from tests.strategies import examples
-from webhook.facts.pod_cache import PodCache
+from webhook.ledger.pod_cache import PodCache
 
 
 class Cluster(RuleBasedStateMachine):

@@ -7,10 +7,10 @@ import pytest
 
 from tests.facts.fake_api_server import PODS, FakeApiServer, Request, always, fake_api_server, first
 from tests.facts.pod_samples import cpu_pod, deleted, stored, uid
-from webhook.facts.pod_source import LivePods
 from webhook.kubernetes import api_server
 from webhook.kubernetes.api_server import ApiServer
 from webhook.ledger.ledger_store import LedgerError
+from webhook.ledger.pod_source import LivePods
 
 TEAM_A, TEAM_B = "/api/v1/namespaces/team-a/pods", "/api/v1/namespaces/team-b/pods"
 NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"

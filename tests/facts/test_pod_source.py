@@ -12,9 +12,9 @@ from tests.e2e.eventually import eventually
 from tests.facts.asking import is_gone, is_live
 from tests.facts.fake_api_server import PODS, FakeApiServer, Request, fake_api_server, first
 from tests.facts.pod_samples import cpu_pod, deleted, live, stored, uid
-from webhook.facts.pod_source import LivePods
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import WatchTiming
+from webhook.ledger.pod_source import LivePods
 
 QUICK = WatchTiming(watch=(30, 30), margin=10, answer=5, first_retry=0.02, last_retry=0.1)
 EXPIRED_EVENT = b'{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}\n'

@@ -7,9 +7,9 @@ import pytest
 
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
 from tests.facts.pod_samples import stored, uid
-from webhook.facts.pod_source import LivePods
 from webhook.kubernetes.api_server import ApiServer
 from webhook.ledger.ledger_store import LedgerError
+from webhook.ledger.pod_source import LivePods
 
 POD = "/api/v1/namespaces/team-a/pods/a"
 NAMESPACE = "/api/v1/namespaces/team-a"

@@ -7,9 +7,9 @@ import pytest
 from tests.facts.claim_samples import for_extended_resources, made_for, owner, stored_claim
 from tests.facts.pod_samples import stored, uid
 from tests.quota.claim_samples import Classes
-from webhook.facts.gpu_pods import counted_once, owner_of, reservation_of, stored_from_raw
-from webhook.facts.gpu_pods import stored_claim as read
 from webhook.ledger.entries import reservation_key
+from webhook.ledger.gpu_pods import counted_once, owner_of, reservation_of, stored_from_raw
+from webhook.ledger.gpu_pods import stored_claim as read
 from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.quota.amounts import Usage
 from webhook.quota.quotas import Counting, Quota, QuotaScope

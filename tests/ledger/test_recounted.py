@@ -8,8 +8,8 @@ import pytest
 from tests.ledger.bookkeeping import of_namespace
 from tests.ledger.reconciling import Kept
 from tests.ledger.small_cluster import seen_pod
-from webhook.facts.gpu_pods import NO_POD
 from webhook.ledger.entries import Entries
+from webhook.ledger.gpu_pods import NO_POD
 from webhook.ledger.ledger_store import GpuPod, demands_of, recounted
 from webhook.ledger.verdicts import QuotaRequest
 from webhook.model.claims import Devices

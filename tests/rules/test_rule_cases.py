@@ -8,7 +8,7 @@ from tests.lab.benchmarks.cluster import PRIORITY_CLASS, nodes
 from tests.lab.benchmarks.engine import REVIEW
 from tests.rules.every_rule import CASES
 from tests.rules.samples import mutations
-from webhook.facts.inventory import load_inventory
+from webhook.ledger.inventory import load_inventory
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules import RULES
 from webhook.rules.rule import Advice, Violation

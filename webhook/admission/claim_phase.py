@@ -17,9 +17,9 @@ from webhook.admission.phases import NO_TIME, UNCONCERNED, Decision, decide, in_
 from webhook.admission.watchdog import TimeBudget
 from webhook.engine.quota_requests import requests_of_claim, requests_of_scheduler
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.gpu_pods import is_for_extended_resources
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_paths import CORE, path_of
+from webhook.ledger.gpu_pods import is_for_extended_resources
 from webhook.model.claims import CLAIM, GROUP, ClaimOwner, claim_owner, subject_for_pod
 from webhook.model.subject import PodSubject, subject_of
 from webhook.outcome import Outcome

@@ -15,7 +15,7 @@ from webhook.audit.owners import Owners
 from webhook.audit.quota_report import QuotaInUse, quotas_in_use, quotas_with_pods, reported_quotas
 from webhook.audit.report import AuditFinding, AuditReport, Comparison, Counts, Level
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, is_never_sent, review_object
-from webhook.facts.gpu_pods import counted_once, stored_claim, stored_from_raw
+from webhook.ledger.gpu_pods import counted_once, stored_claim, stored_from_raw
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.claims import CLAIM
 from webhook.model.json_parts import mapped, part

@@ -15,12 +15,12 @@ from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.report import ObjectReference
 from webhook.audit.review_objects import NEVER_SENT
-from webhook.facts.gpu_pods import COUNTING
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import JSON, METADATA, METADATA_LIST, ApiServer
 from webhook.kubernetes.discovery import PODS, ApiResource, Discovery
 from webhook.kubernetes.paged_list import Listed, PagedList, RetryingReader
+from webhook.ledger.gpu_pods import COUNTING
 from webhook.model.claims import CLAIM, GROUP
 from webhook.model.globs import matcher
 from webhook.model.wording import few

@@ -14,9 +14,7 @@ from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.review_objects import ReviewContext, with_input_claims
 from webhook.facts.facts import ClusterFacts, ImageSource
-from webhook.facts.pod_source import PodsAndClaims
 from webhook.facts.snapshot import EMPTY
-from webhook.facts.static_pods import StaticPods
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import ApiResource, Discovery
@@ -24,6 +22,8 @@ from webhook.kubernetes.paged_list import RetryingReader
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import GpuPod, MemoryStore, Pods
 from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.pod_source import PodsAndClaims
+from webhook.ledger.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 from webhook.model.resource_slices import SLICE

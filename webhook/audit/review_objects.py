@@ -20,8 +20,8 @@ from webhook.engine import TemplateOutcome
 from webhook.engine.quota_requests import reserved
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.gpu_pods import is_for_extended_resources
 from webhook.ledger.entries import uid_bytes
+from webhook.ledger.gpu_pods import is_for_extended_resources
 from webhook.ledger.ledgers import Ledgers
 from webhook.model.claims import CLAIM, GROUP, claim_from, claim_owner, subject_for_pod, template_claims
 from webhook.model.image import ImageInfo

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from webhook.audit.cluster_objects import Progress
     from webhook.audit.documents import Document, DocumentError
     from webhook.audit.object_sources import Background
-    from webhook.facts.inventory import Inventory
     from webhook.kubernetes.api_server import ApiServer
+    from webhook.ledger.inventory import Inventory
     from webhook.policy.policy_set import PolicySet
     from webhook.replica.image_lookups import Resolver
 
@@ -97,7 +97,7 @@ def inventory_of(
 
     Prints warnings about objects that are left out. `on_object` is called with the kind of each object and the object.
     """
-    from webhook.facts.inventory import read_inventory
+    from webhook.ledger.inventory import read_inventory
     from webhook.yaml_files.file_errors import FileErrors
 
     try:

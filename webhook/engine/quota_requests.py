@@ -12,7 +12,8 @@ from typing import Any
 
 from webhook.engine.running_rules import addressed, told
 from webhook.facts.claim_index import bounded
-from webhook.facts.gpu_pods import extended_pod, reservation_of
+from webhook.facts.facts import ClusterFacts
+from webhook.ledger.gpu_pods import extended_pod, reservation_of
 from webhook.ledger.ledger_store import GpuPod, entered_demand
 from webhook.ledger.verdicts import (
     AlreadyStored,
@@ -37,7 +38,7 @@ from webhook.quota.amounts import amounts
 from webhook.quota.demand import claim_demand, looked_up, pod_demand
 from webhook.quota.objections import objections, uncounted, uncounted_claim
 from webhook.quota.quota_wording import is_unspecified
-from webhook.quota.quotas import ClaimsMode, Demand, Limit, OnLedgerFailure, Quota, QuotaFacts, QuotaScope
+from webhook.quota.quotas import ClaimsMode, Demand, Limit, OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
 
@@ -66,7 +67,7 @@ class QuotaRequests:
 NO_REQUESTS = QuotaRequests()
 
 
-def requests_of_pod(pod: Pod, namespace: str, quotas: Sequence[ConfiguredQuota], facts: QuotaFacts) -> QuotaRequests:
+def requests_of_pod(pod: Pod, namespace: str, quotas: Sequence[ConfiguredQuota], facts: ClusterFacts) -> QuotaRequests:
     """What a pod requests, and why it never fits into a shared quota: the rule says this of the namespace's own."""
     requests: list[tuple[ConfiguredQuota, QuotaRequest]] = []
     findings: list[Finding] = []
@@ -87,7 +88,7 @@ def requests_of_pod(pod: Pod, namespace: str, quotas: Sequence[ConfiguredQuota],
 
 
 def requests_of_claim(
-    raw: Mapping[str, Any], namespace: str, quotas: Sequence[ConfiguredQuota], facts: QuotaFacts
+    raw: Mapping[str, Any], namespace: str, quotas: Sequence[ConfiguredQuota], facts: ClusterFacts
 ) -> QuotaRequests:
     """What a ResourceClaim requests that is about to be created."""
     claim = claim_of_kind(CLAIM, raw)
@@ -104,7 +105,7 @@ def requests_of_claim(
 
 
 def requests_of_scheduler(
-    raw: Mapping[str, Any], namespace: str, quotas: Sequence[ConfiguredQuota], facts: QuotaFacts
+    raw: Mapping[str, Any], namespace: str, quotas: Sequence[ConfiguredQuota], facts: ClusterFacts
 ) -> QuotaRequests:
     """What a ResourceClaim requests that the scheduler makes for extended resources of a pod.
 
@@ -120,7 +121,7 @@ def reserved(  # noqa: PLR0913, PLR0917  # what is reserved, and who is asked
     outcome: Outcome,
     namespace: str,
     quotas: Sequence[ConfiguredQuota],
-    facts: QuotaFacts,
+    facts: ClusterFacts,
     ask: Callable[[Sequence[QuotaRequest]], Sequence[Verdict]],
     seen: Callable[[str], Iterable[GpuPod]] | None,
 ) -> Outcome:

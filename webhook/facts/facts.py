@@ -7,7 +7,6 @@ bound to a node by name fits no pool.
 A `FactsSource` gives the facts of this moment and says how far to trust them: a live cluster, or `StaticFacts`.
 """
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -33,7 +32,6 @@ from webhook.model.requirements import (
 )
 from webhook.model.resource_slices import NVIDIA, DeviceClass
 from webhook.model.selectors import Operator
-from webhook.model.wording import counted
 
 
 class ImageSource(Protocol):
@@ -51,7 +49,7 @@ _MOST_ASKED = 16
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """Implements `webhook.rules.rule.Facts`, where each question is explained.
+    """What a rule may ask about the cluster. Answers come from memory and never wait.
 
     Threads may ask at the same time. Once a snapshot was asked alike, an answer takes as long with 5,000 nodes as with
     10; the time grows with the number of node pools. Without `images` no registry is asked. `asker` is who asks about
@@ -94,21 +92,38 @@ class ClusterFacts:
         return self.cluster.runtime_classes.get(name)
 
     def runtime_class_names(self) -> Collection[str]:
+        """Empty where RuntimeClasses are not known."""
         return self.cluster.runtime_classes.keys()
 
     def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        """Classes of the nodes that the pod, as it is, could be scheduled to; empty if none is known.
+
+        Taken into account: nodeName, nodeSelector, required node affinity (expressions and fields), taints against
+        tolerations, and that the node has (or once had) capacity of every GPU resource the pod asks for. Transient
+        taints (`node.kubernetes.io/*`), cordons and free capacity are not. What the RuntimeClass that the pod names
+        adds to it (node selector and tolerations) counts as if it stood in the pod.
+        """
         return self._classes(NodeTable.matching_nodes, pod)
 
     def changing_nodes(self, pod: Pod) -> Sequence[ChangingNodes]:
+        """The matching nodes of node pools whose driver will change on a day to come, pool by pool.
+
+        They are the existing nodes with the labels of the pool, and the pool itself.
+        """
         if self.pools is None or not self.changing:
             return ()
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
         return tuple(changing_nodes(self.changing, self.pools, self.table, pod, runtime_class))
 
     def divides_gpus(self) -> bool:
+        """Whether any known node or node pool may divide its GPUs: in the MIG strategy single, by time-slicing or MPS.
+
+        Asked before anything else about shares, because most clusters have none.
+        """
         return self.cluster.table.divides_gpus or (self.pools is not None and self.pools.divides_gpus)
 
     def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]:
+        """Classes of the nodes that match the pod if their taints are left out: tolerations may come later."""
         return self._classes(NodeTable.selected_nodes, pod)
 
     def node_class(self, name: str) -> NodeClass | None:
@@ -116,20 +131,28 @@ class ClusterFacts:
         return None if node is None else node.kind
 
     def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """The feasible nodes: of the cluster, then nodes that may have claimed devices, then of pools.
+        """Classes of the matching nodes with room for everything that the pod requests, if no other pod ran there.
 
-        A pool may say how many GPUs its nodes have. Amounts of other resources are unknown and count as enough.
+        The amounts of `webhook.model.requirements.demand_of(pod)` are compared: GPUs and other extended resources with
+        what a node has (or once had, while its device plugin is away), cpu and memory with what pods may use. An
+        unknown amount, as in a node pool, is enough.
         """
         return self._classes(NodeTable.feasible_nodes, pod)
 
     def knows_nodes(self) -> bool:
+        """Whether any node, or node pool, is known at all."""
         return bool(self.cluster.nodes)
 
     def gpu_resources(self) -> frozenset[str]:
+        """The GPU resources that some node or node pool has."""
         of_nodes = self.cluster.table.gpu_resources
         return of_nodes if self.pools is None else of_nodes | self.pools.gpu_resources
 
     def largest(self, resource: str, pod: Pod | None = None) -> int | None:
+        """The largest amount of a resource on one node: among the matching nodes of the pod, or among all nodes.
+
+        cpu is in millicores, memory in bytes. 0 if no node has the resource, None if a node has an unknown amount.
+        """
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "") if pod is not None else None
         amounts: set[int | None] = {0}
         for table in filter(None, (self.table, self.pools)):
@@ -140,29 +163,45 @@ class ClusterFacts:
         return None if None in amounts else max(filter(None, amounts), default=0)
 
     def amounts_on(self, pod: Pod, resources: tuple[str, ...]) -> Collection[tuple[int | None, ...]]:
+        """What the feasible nodes of a pod have of these resources, each combination once; pools are left out.
+
+        Units are as in `largest`; None stands for an unknown amount.
+        """
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
         return self.table.amounts_in(self.table.feasible_nodes(pod, runtime_class), resources)
 
     def label_values(self, key: str) -> Sequence[str]:
+        """The values that a label has on nodes and node pools, sorted."""
         of_pools = () if self.pools is None else self.pools.label_values(key)
         return sorted({*self.cluster.table.label_values(key), *of_pools})
 
     def priority_classes(self) -> Mapping[str, PriorityClass]:
+        """The PriorityClasses by name; empty where they are not known."""
         return self.cluster.priority_classes
 
     def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
+        """What a resource claim requests that a pod of the namespace names; None where the claim is not known.
+
+        Replicas hear of claims at different moments: one that is not known may exist. So an injection that follows from
+        claims is never missed, and only what a known claim says refuses a pod.
+        """
         table = self.cluster.claims.get(named.kind)
         return None if table is None else table.get(namespace, named.target)
 
     def claim_names(self, kind: str, namespace: str) -> Sequence[str] | None:
+        """The names of the ResourceClaims, or ResourceClaimTemplates, of a namespace, sorted; None if there may be
+        others.
+        """
         table = self.cluster.claims.get(kind)
         return None if table is None else table.names(namespace)
 
     def extended_resource(self, device_class: str) -> str:
+        """The extended resource that a DeviceClass gives; empty if it gives none, or is not known."""
         found = (self.cluster.device_classes or {}).get(device_class)
         return "" if found is None else found.extended
 
     def device_classes(self) -> Sequence[str] | None:
+        """The names of the DeviceClasses, sorted; None where there may be others."""
         return sorted(self.cluster.device_classes) if self.cluster.device_classes else None
 
     def _counted_slices(self, device_class: str) -> tuple[DeviceClass, SliceTable] | None:
@@ -172,20 +211,30 @@ class ClusterFacts:
         return None if found is None or not found.driver or slices is None or has_pools else (found, slices)
 
     def most_devices(self, device_class: str) -> int | None:
+        """The largest number of devices of a DeviceClass that one node offers, or once offered; None if unknown.
+
+        Selectors that nobody reads are left out, so a node may have fewer, and never more. At 0, nodes may come.
+        """
         known = self._counted_slices(device_class)
         return None if known is None else known[1].most(known[0].driver, known[0].type)
 
     def part_of_device(self, device_class: str, memory: int) -> Fraction:
+        """The largest part of a device of a DeviceClass that so many bytes of its memory are; 1 where nobody knows."""
         known = self._counted_slices(device_class)
         return Fraction(1) if known is None else known[1].part(known[0].driver, known[0].type, memory)
 
     def untainted_devices(self, device_class: str, tolerated: Collection[str]) -> tuple[int, Set[str]] | None:
+        """As `most_devices`, but now, and of devices without other taints than `tolerated` ones; with all other taints.
+
+        Taints are keys; an empty key tolerates all. None where the number is unknown, or no node offers any.
+        """
         known = self._counted_slices(device_class)
         if known is None or not known[1].most(known[0].driver, known[0].type):
             return None
         return known[1].untainted(known[0].driver, known[0].type, tolerated)
 
     def gpus_given(self, device_class: str, pod: Pod) -> Sequence[Mapping[str, str]]:
+        """All GPUs that a DeviceClass can give a pod, each as labels of a node with it; empty where that is unknown."""
         found = (self.cluster.device_classes or {}).get(device_class, DeviceClass())
         slices, nodes, products = self.cluster.slices, self.matching_nodes(pod), frozenset({found.product})
         if not found.product:
@@ -199,9 +248,9 @@ class ClusterFacts:
         return by_name if found.product else [*by_name, *[one.labels for one in nodes if one.may_offer]]
 
     def nodes_offering(self, device_class: str, pod: Pod) -> Sequence[NodeClass]:
-        """The matching nodes with NVIDIA GPUs by ResourceSlices, and pools with GPUs.
+        """Classes of the matching nodes, and of pools, with NVIDIA GPUs for containers by ResourceSlices.
 
-        Empty unless the DeviceClass is for such GPUs alone.
+        Empty unless it is certain that the DeviceClass is for such GPUs, and that no other node offers any.
         """
         found, slices = (self.cluster.device_classes or {}).get(device_class), self.cluster.slices
         if found is None or not found.is_for_nvidia_containers or slices is None or not slices.is_local(NVIDIA):
@@ -210,6 +259,7 @@ class ClusterFacts:
         return tuple(one for one in among if one.by_slices is not None or (not one.count and one.gpu_resources))
 
     def image(self, reference: str) -> ImageInfo:
+        """What is known about an image, by its reference in a container; asking may have its registry asked."""
         return NOT_LOOKED_UP if self.images is None else self.images.info(reference, self.asker)
 
     def _classes(self, nodes_for: _NodesFor, pod: Pod) -> tuple[NodeClass, ...]:
@@ -308,28 +358,3 @@ class FactsSource(Protocol):
     def close(self) -> None:
         """Stop following, within 2 seconds; the facts stay."""
         ...
-
-
-class StaticFacts:
-    """Facts that never change, such as those of an inventory file."""
-
-    def __init__(self, facts: ClusterFacts, origin: str = "inventory") -> None:
-        self._facts = facts
-        nodes, classes = len(facts.cluster.nodes), len(facts.cluster.runtime_classes)
-        self._detail = f"{origin}: {counted(nodes, 'node')}, {counted(classes, 'runtime class', 'runtime classes')}"
-
-    @property
-    def facts(self) -> ClusterFacts:
-        return self._facts
-
-    def status(self, now: float) -> FactsStatus:  # noqa: ARG002  # the age of a file's facts is 0 at any time
-        return FactsStatus(True, False, 0.0, True, self._detail)
-
-    def now(self) -> float:
-        return time.time()
-
-    def start(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass

@@ -16,6 +16,7 @@ from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
+from webhook.model.wording import counted
 
 STALE_AFTER_SECONDS = 60.0
 """Time after which the facts count as stale while a watch fails and the API server answers."""
@@ -181,3 +182,28 @@ class LiveFacts:
             refused=None if without_right is None else lambda: take(without_right),
             is_dispensable=is_dispensable,
         )
+
+
+class StaticFacts:
+    """Facts that never change, such as those of an inventory file."""
+
+    def __init__(self, facts: ClusterFacts, origin: str = "inventory") -> None:
+        self._facts = facts
+        nodes, classes = len(facts.cluster.nodes), len(facts.cluster.runtime_classes)
+        self._detail = f"{origin}: {counted(nodes, 'node')}, {counted(classes, 'runtime class', 'runtime classes')}"
+
+    @property
+    def facts(self) -> ClusterFacts:
+        return self._facts
+
+    def status(self, now: float) -> FactsStatus:  # noqa: ARG002  # the age of a file's facts is 0 at any time
+        return FactsStatus(True, False, 0.0, True, self._detail)
+
+    def now(self) -> float:
+        return time.time()
+
+    def start(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

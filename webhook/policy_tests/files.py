@@ -16,8 +16,8 @@ from typing import Any
 
 from webhook.audit.documents import Document, DocumentError, Warn, read_all, read_text
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.inventory import Inventory, read_inventory
-from webhook.facts.static_pods import StaticPods
+from webhook.ledger.inventory import Inventory, read_inventory
+from webhook.ledger.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.resource_slices import SLICE

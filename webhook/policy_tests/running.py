@@ -8,8 +8,8 @@ from pathlib import Path
 from webhook import engine
 from webhook.audit.documents import Warn
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, review_object, with_input_claims
-from webhook.facts.inventory import Inventory
 from webhook.ledger.context import LedgerContext
+from webhook.ledger.inventory import Inventory
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.model.shape import ShapeError

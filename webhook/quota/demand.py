@@ -18,13 +18,14 @@ import re
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 
+from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_shares import share_of
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, Vendor, accelerator
 from webhook.model.claims import MOST_ALLOCATED, TEMPLATE, TOO_LARGE, Devices, Requests, claims_of
 from webhook.model.pod import Pod
 from webhook.quota.amounts import is_unknown_slice
-from webhook.quota.quotas import ANY_NODES, ClaimedDevices, ClaimedRequest, Counting, Demand, Nodes, QuotaFacts
+from webhook.quota.quotas import ANY_NODES, ClaimedDevices, ClaimedRequest, Counting, Demand, Nodes
 from webhook.quota.unit_parts import WHOLE_UNITS, UnitParts, unit_parts, with_part
 
 MOST_UNITS = 10**15
@@ -49,7 +50,7 @@ class PodDemand:
         return replace(found[0], requests=_sorted(request for one in found for request in one.requests))
 
 
-def pod_demand(pod: Pod, namespace: str, counting: Counting, facts: QuotaFacts) -> PodDemand:
+def pod_demand(pod: Pod, namespace: str, counting: Counting, facts: ClusterFacts) -> PodDemand:
     """What a pod of a namespace counts together with the claims that Kubernetes makes for it."""
     own = None
     if pod.gpus:
@@ -157,14 +158,14 @@ _ANY_GPU = "nvidia.com/gpu"
 """What a claim counts as that is too large to be kept."""
 
 
-def looked_up(requests: Requests, facts: QuotaFacts) -> Requests:
+def looked_up(requests: Requests, facts: ClusterFacts) -> Requests:
     """The requests with the extended resource of each DeviceClass, and a number for all devices of a node."""
     if requests == TOO_LARGE:
         return requests
     return tuple(tuple(_looked_up(one, facts) for one in request) for request in requests)
 
 
-def _looked_up(devices: Devices, facts: QuotaFacts) -> Devices:
+def _looked_up(devices: Devices, facts: ClusterFacts) -> Devices:
     number = devices.number
     if number is None:
         most = facts.most_devices(devices.device_class)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from webhook.facts.facts import ClusterFacts
 from webhook.model.accelerators import Share
 from webhook.model.claims import MOST_CLAIMS, Requests, claims_of, is_too_many
 from webhook.model.pod import Container, Pod
@@ -17,7 +18,6 @@ from webhook.quota.quotas import (
     Excess,
     Measure,
     Quota,
-    QuotaFacts,
     QuotaScope,
     UnspecifiedModel,
 )
@@ -76,7 +76,7 @@ _NAME_CLASSES = (
 )
 
 
-def uncounted(pod: Pod, quota: Quota, facts: QuotaFacts) -> Iterator[Violation]:
+def uncounted(pod: Pod, quota: Quota, facts: ClusterFacts) -> Iterator[Violation]:
     """What in a pod may be GPUs in a number that the quota cannot know; nothing where the quota allows them."""
     if quota.counting.claims is ClaimsMode.ALLOW or not pod.may_be_more:
         return
@@ -109,7 +109,7 @@ def _allowed_by(quota: Quota) -> str:
     return f"{called(quota)} does not count them"
 
 
-def _uncounted_claims(pod: Pod, quota: Quota, facts: QuotaFacts) -> Iterator[Violation]:
+def _uncounted_claims(pod: Pod, quota: Quota, facts: ClusterFacts) -> Iterator[Violation]:
     allowed = _allowed_by(quota)
     if is_too_many(pod.resource_claims):
         yield Violation(_CLAIMS, f"has more than {MOST_CLAIMS} resource claims", allowed, "Use fewer claims")

@@ -5,13 +5,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators
-from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.globs import is_glob, matcher
-from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 
 
@@ -220,21 +218,3 @@ class Excess:
     def free(self) -> Fraction:
         """What is free; 0 where more than `hard` is in use already."""
         return max(Fraction(0), self.limit.hard - self.used)
-
-
-class QuotaFacts(Protocol):
-    """What counting asks about a cluster; `webhook.rules.rule.Facts` says what each answer means."""
-
-    def divides_gpus(self) -> bool: ...
-
-    def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]: ...
-
-    def extended_resource(self, device_class: str) -> str: ...
-
-    def most_devices(self, device_class: str) -> int | None: ...
-
-    def part_of_device(self, device_class: str, memory: int) -> Fraction: ...
-
-    def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None: ...
-
-    def claim_names(self, kind: str, namespace: str) -> Sequence[str] | None: ...

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 
+from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_shares import SHAREABLE, share_of
 from webhook.gpus.gpu_table import GpuTable
 from webhook.model.pod import Pod
-from webhook.quota.quotas import QuotaFacts
 
 UnitParts = Mapping[str, Fraction]
 """Resource -> the largest part of a GPU that one unit may be, below 1."""
@@ -20,7 +20,7 @@ WHOLE_UNITS: UnitParts = {}
 WHOLE = Fraction(1)
 
 
-def unit_parts(pod: Pod, facts: QuotaFacts, table: GpuTable, *, only_shared: bool = False) -> UnitParts:
+def unit_parts(pod: Pod, facts: ClusterFacts, table: GpuTable, *, only_shared: bool = False) -> UnitParts:
     """What part of a GPU one unit of a pod's resources is at most, on whichever node the scheduler puts it.
 
     `only_shared`: units that no other pod uses at the same time, such as MIG slices, are whole.

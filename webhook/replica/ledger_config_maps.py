@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.admission.quota_service import QuotaParts
-from webhook.facts.pod_source import PodsAndClaims
-from webhook.facts.static_pods import StaticPods
 from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.kubernetes.api_paths import CORE, delete_options, path_of
 from webhook.kubernetes.api_server import METADATA, ApiServer
@@ -19,6 +17,8 @@ from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.entries import LABEL, PREFIX, SET_ASIDE, Entries, content, entries_in, undecodable
 from webhook.ledger.ledger_store import LedgerError, MemoryStore, StoredLedger
+from webhook.ledger.pod_source import PodsAndClaims
+from webhook.ledger.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.json_parts import listed, mapped, part
 from webhook.replica.status_objects import QuotaStatus

@@ -12,8 +12,9 @@ from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
 from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.service import Service
 from webhook.admission.watchdog import DECISION_SECONDS
-from webhook.facts.facts import FactsSource, StaticFacts
-from webhook.facts.inventory import load_inventory
+from webhook.facts.facts import FactsSource
+from webhook.facts.live import StaticFacts
+from webhook.ledger.inventory import load_inventory
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.policy.policy_store import PolicyStore, ReloadStatus
 

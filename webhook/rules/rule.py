@@ -5,133 +5,21 @@ violations. It knows no client, no clock, no log and no mode; the engine turns m
 and records.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from fractions import Fraction
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from webhook.model.claims import ClaimObject, PodResourceClaim, Requests
+from webhook.facts.facts import ClusterFacts
+from webhook.model.claims import ClaimObject
 from webhook.model.edits import Edit
-from webhook.model.image import ImageInfo
-from webhook.model.node import ChangingNodes, NodeClass, PriorityClass, RuntimeClass, Toleration
+from webhook.model.node import Toleration
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
 from webhook.model.violation import Advice as Advice  # noqa: PLC0414  # part of the contract of rules
 from webhook.model.violation import Violation as Violation  # noqa: PLC0414  # as above
 from webhook.rules.rule_settings import Mode, RuleSettings
 from webhook.rules.unsuited import Judged
-
-
-class Facts(Protocol):
-    """What a rule may ask about the cluster. Answers come from memory and never wait."""
-
-    def runtime_class(self, name: str) -> RuntimeClass | None: ...
-
-    def runtime_class_names(self) -> Collection[str]:
-        """Empty where RuntimeClasses are not known."""
-
-    def matching_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of the nodes that the pod, as it is, could be scheduled to; empty if none is known.
-
-        Taken into account: nodeName, nodeSelector, required node affinity (expressions and fields), taints against
-        tolerations, and that the node has (or once had) capacity of every GPU resource the pod asks for. Transient
-        taints (`node.kubernetes.io/*`), cordons and free capacity are not. What the RuntimeClass that the pod names
-        adds to it (node selector and tolerations) counts as if it stood in the pod.
-        """
-
-    def divides_gpus(self) -> bool:
-        """Whether any known node or node pool may divide its GPUs: in the MIG strategy single, by time-slicing or MPS.
-
-        Asked before anything else about shares, because most clusters have none.
-        """
-
-    def selected_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of the nodes that match the pod if their taints are left out: tolerations may come later."""
-
-    def feasible_nodes(self, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of the matching nodes with room for everything that the pod requests, if no other pod ran there.
-
-        The amounts of `webhook.model.requirements.demand_of(pod)` are compared: GPUs and other extended resources with
-        what a node has (or once had, while its device plugin is away), cpu and memory with what pods may use. An
-        unknown amount, as in a node pool, is enough.
-        """
-
-    def knows_nodes(self) -> bool:
-        """Whether any node, or node pool, is known at all."""
-
-    def gpu_resources(self) -> frozenset[str]:
-        """The GPU resources that some node or node pool has."""
-
-    def largest(self, resource: str, pod: Pod | None = None) -> int | None:
-        """The largest amount of a resource on one node: among the matching nodes of the pod, or among all nodes.
-
-        cpu is in millicores, memory in bytes. 0 if no node has the resource, None if a node has an unknown amount.
-        """
-
-    def amounts_on(self, pod: Pod, resources: tuple[str, ...]) -> Collection[tuple[int | None, ...]]:
-        """What the feasible nodes of a pod have of these resources, each combination once; pools are left out.
-
-        Units are as in `largest`; None stands for an unknown amount.
-        """
-
-    def changing_nodes(self, pod: Pod) -> Sequence[ChangingNodes]:
-        """The matching nodes of node pools whose driver will change on a day to come, pool by pool.
-
-        They are the existing nodes with the labels of the pool, and the pool itself.
-        """
-
-    def label_values(self, key: str) -> Sequence[str]:
-        """The values that a label has on nodes and node pools, sorted."""
-
-    def priority_classes(self) -> Mapping[str, PriorityClass]:
-        """The PriorityClasses by name; empty where they are not known."""
-
-    def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
-        """What a resource claim requests that a pod of the namespace names; None where the claim is not known.
-
-        Replicas hear of claims at different moments: one that is not known may exist. So an injection that follows from
-        claims is never missed, and only what a known claim says refuses a pod.
-        """
-
-    def claim_names(self, kind: str, namespace: str) -> Sequence[str] | None:
-        """The names of the ResourceClaims, or ResourceClaimTemplates, of a namespace, sorted; None if there may be
-        others.
-        """
-
-    def extended_resource(self, device_class: str) -> str:
-        """The extended resource that a DeviceClass gives; empty if it gives none, or is not known."""
-
-    def device_classes(self) -> Sequence[str] | None:
-        """The names of the DeviceClasses, sorted; None where there may be others."""
-
-    def most_devices(self, device_class: str) -> int | None:
-        """The largest number of devices of a DeviceClass that one node offers, or once offered; None if unknown.
-
-        Selectors that nobody reads are left out, so a node may have fewer, and never more. At 0, nodes may come.
-        """
-
-    def part_of_device(self, device_class: str, memory: int) -> Fraction:
-        """The largest part of a device of a DeviceClass that so many bytes of its memory are; 1 where nobody knows."""
-
-    def untainted_devices(self, device_class: str, tolerated: Collection[str]) -> tuple[int, Set[str]] | None:
-        """As `most_devices`, but now, and of devices without other taints than `tolerated` ones; with all other taints.
-
-        Taints are keys; an empty key tolerates all. None where the number is unknown, or no node offers any.
-        """
-
-    def gpus_given(self, device_class: str, pod: Pod) -> Sequence[Mapping[str, str]]:
-        """All GPUs that a DeviceClass can give a pod, each as labels of a node with it; empty where that is unknown."""
-
-    def nodes_offering(self, device_class: str, pod: Pod) -> Sequence[NodeClass]:
-        """Classes of the matching nodes, and of pools, with NVIDIA GPUs for containers by ResourceSlices.
-
-        Empty unless it is certain that the DeviceClass is for such GPUs, and that no other node offers any.
-        """
-
-    def image(self, reference: str) -> ImageInfo:
-        """What is known about an image, by its reference in a container; asking may have its registry asked."""
-
 
 NO_MEMORY_LIMIT = "no memory limit"
 """The fault of a GPU container without a memory limit."""
@@ -167,6 +55,9 @@ class ClassName(NamedTuple):
 
 Reference = ClassName | Expression | Toleration
 """Something in the cluster that settings name: a class, a label of nodes, or a taint (as its toleration)."""
+
+Facts = ClusterFacts
+"""What a rule may ask about the cluster."""
 
 Mutator = Callable[[Pod, Any, Facts], Iterable[Edit | Advice]]
 Validator = Callable[[Pod, Any, Facts], Iterable[Violation | Advice]]

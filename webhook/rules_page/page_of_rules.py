@@ -22,13 +22,13 @@ from webhook import engine
 from webhook.audit.documents import DocumentError, read_text
 from webhook.audit.review_formats import WithoutAliases
 from webhook.audit.review_objects import ReviewContext, ReviewedObject, injected, review_object
-from webhook.facts.inventory import Inventory, read_inventory
-from webhook.facts.static_pods import StaticPods
 from webhook.gpus.gpu_names import IN_WORDS, INSTANCE_TYPES
 from webhook.gpus.gpu_table import GPUS
 from webhook.ledger.context import LedgerContext
+from webhook.ledger.inventory import Inventory, read_inventory
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.static_pods import StaticPods
 from webhook.model.edits import apply
 from webhook.outcome import Outcome
 from webhook.policy.directory import contents_of

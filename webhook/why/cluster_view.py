@@ -10,9 +10,9 @@ from webhook.audit.owners import reference_of
 from webhook.audit.quota_report import quotas_of_objects
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.gpu_pods import COUNTING
 from webhook.facts.snapshot import EMPTY
 from webhook.kubernetes.discovery import PODS, ApiResource
+from webhook.ledger.gpu_pods import COUNTING
 from webhook.model.accelerators import BUILT_IN
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 from webhook.model.json_parts import text

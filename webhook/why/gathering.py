@@ -8,12 +8,12 @@ from webhook.audit.owners import reference_of
 from webhook.audit.review_objects import ReviewContext, review_object
 from webhook.doctor.cluster import DoctorCluster, UnavailableError
 from webhook.doctor.installation import Installation, Place, of_config_maps
-from webhook.facts.static_pods import StaticPods
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import PODS
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.static_pods import StaticPods
 from webhook.model.json_parts import listed, text
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import templates_of

@@ -25,7 +25,7 @@ from tests.lab.benchmarks.served import Served, minimal, product, serve
 from tests.lab.benchmarks.wrk import Load, Middle, Request, load, missing
 from tests.rules.every_rule import COMPLETING_ENFORCED
 from webhook import engine
-from webhook.facts.inventory import load_inventory
+from webhook.ledger.inventory import load_inventory
 from webhook.policy.loader import load as load_policies
 
 REVIEW = Path(__file__).with_name("review-create-pod.json")

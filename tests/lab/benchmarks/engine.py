@@ -22,7 +22,7 @@ from tests.lab.benchmarks.runs import demand, head, row, sized
 from tests.rules.every_rule import CASES, COMPLETING_ENFORCED
 from tests.rules.samples import mutations
 from webhook import engine
-from webhook.facts.inventory import load_inventory
+from webhook.ledger.inventory import load_inventory
 from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.loader import load
 from webhook.policy.policy_set import Policy

@@ -27,8 +27,8 @@ from tests.lab.benchmarks.cluster import PRODUCTS, nodes, write_policies
 from tests.lab.benchmarks.runs import demand, head, row, sized
 from tests.lab.benchmarks.served import product, serve
 from webhook.facts.live import LiveFacts
-from webhook.facts.pod_source import PAGE, LivePods
 from webhook.kubernetes.api_server import ApiServer
+from webhook.ledger.pod_source import PAGE, LivePods
 
 PODS_COUNT, NODES_COUNT, NAMESPACES = sized((100_000, 5_000, 500), (2_000, 50, 20))
 EXPIRED = b'{"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}\n'

@@ -18,7 +18,8 @@ from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
 from webhook.admission.service import Service
 from webhook.admission.watchdog import TimeBudget
-from webhook.facts.facts import ClusterFacts, StaticFacts
+from webhook.facts.facts import ClusterFacts
+from webhook.facts.live import StaticFacts
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers

@@ -15,9 +15,9 @@ from tests.rules.every_rule import enforced
 from webhook.admission.endpoint import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
-from webhook.facts.facts import StaticFacts
-from webhook.facts.inventory import load_inventory
+from webhook.facts.live import StaticFacts
 from webhook.ledger.context import LedgerContext
+from webhook.ledger.inventory import load_inventory
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.policy.policy_store import PolicyStore

@@ -8,16 +8,15 @@ from itertools import islice
 from uuid import NAMESPACE_URL, uuid5
 
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.gpu_pods import NO_POD, StoredPod, counted_once, placed, stored_claim, stored_from_raw
-from webhook.facts.pod_cache import PodTable, is_covered
 from webhook.ledger.entries import reservation_key
+from webhook.ledger.gpu_pods import NO_POD, StoredPod, counted_once, placed, stored_claim, stored_from_raw
 from webhook.ledger.ledger_store import GpuPod
+from webhook.ledger.pod_cache import PodTable, is_covered
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import claims_of
 from webhook.model.json_parts import mapped, part
 from webhook.model.wording import cut, few
 from webhook.quota.demand import looked_up
-from webhook.quota.quotas import QuotaFacts
 
 _MOST_NAMED = 20
 """Most faults of pods with a message each."""
@@ -82,7 +81,7 @@ class StaticPods:
             if claim.uid not in self._table:
                 self._table.put(claim, math.inf)
 
-    def _put_reserved(self, raw: object, stored: StoredPod, known: QuotaFacts) -> None:
+    def _put_reserved(self, raw: object, stored: StoredPod, known: ClusterFacts) -> None:
         metadata = mapped(raw, "metadata")
         namespace, name = str(metadata.get("namespace") or "default"), str(metadata.get("name") or "")
         for named in claims_of(part(raw, "spec", "resourceClaims")):

@@ -16,7 +16,7 @@ import yaml
 
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import Snapshot
-from webhook.facts.static_pods import StaticPods
+from webhook.ledger.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.json_parts import part
 from webhook.model.resource_slices import SLICE

@@ -14,7 +14,13 @@ from functools import partial
 from typing import Any
 
 from webhook.facts.facts import ClusterFacts, FactsStatus
-from webhook.facts.gpu_pods import (
+from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_of
+from webhook.kubernetes.api_errors import AnswerError, ApiServerError
+from webhook.kubernetes.api_paths import CORE, path_of
+from webhook.kubernetes.api_server import METADATA, METADATA_LIST, ApiServer
+from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList
+from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
+from webhook.ledger.gpu_pods import (
     COUNTING,
     StoredPod,
     counted_once,
@@ -25,14 +31,8 @@ from webhook.facts.gpu_pods import (
     uid_of,
     uid_or_none,
 )
-from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_of
-from webhook.facts.pod_cache import PodCache, is_covered
-from webhook.kubernetes.api_errors import AnswerError, ApiServerError
-from webhook.kubernetes.api_paths import CORE, path_of
-from webhook.kubernetes.api_server import METADATA, METADATA_LIST, ApiServer
-from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList
-from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.ledger.ledger_store import GpuPod, LedgerError
+from webhook.ledger.pod_cache import PodCache, is_covered
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM
 from webhook.model.globs import is_glob

@@ -10,7 +10,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
-from webhook.facts.gpu_pods import StoredPod, stored_from_raw, uid_of
+from webhook.ledger.gpu_pods import StoredPod, stored_from_raw, uid_of
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.globs import is_glob, matcher
 

@@ -24,7 +24,6 @@ from webhook.model.pod_reader import pod_from_raw
 from webhook.model.selectors import Term
 from webhook.model.shape import SizeError
 from webhook.quota.demand import looked_up, most_devices
-from webhook.quota.quotas import QuotaFacts
 
 COUNTING = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector of the pods that are not finished."""
@@ -218,7 +217,7 @@ def stored_claim(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPo
     return StoredPod(uid, GpuPod(uid, namespace, claim.name, NO_POD, requests, takes_over, extended_pod(raw)))
 
 
-def counted_once(pods: Iterable[GpuPod], claims: Iterable[GpuPod], classes: QuotaFacts | None) -> Iterator[GpuPod]:
+def counted_once(pods: Iterable[GpuPod], claims: Iterable[GpuPod], classes: ClusterFacts | None) -> Iterator[GpuPod]:
     """Pods and claims, with the extended resources of DeviceClasses: what is both pod and claim once.
 
     A claim for extended resources of a pod stands for the pod, and counts what the pod counts. That holds for one claim
