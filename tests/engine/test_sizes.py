@@ -7,7 +7,7 @@ import pytest
 from tests.build import FACTS, container, pod, policies, policy, request, workload
 from webhook import engine
 from webhook.admission import phases
-from webhook.admission.admission_review import AdmissionResponse, check_length
+from webhook.admission.admission_review import AdmissionResponse, render
 from webhook.engine.running_rules import MOST_OF_A_RULE
 from webhook.model.edits import MOST_OPERATIONS, Draft
 from webhook.model.shape import ShapeError
@@ -44,9 +44,9 @@ def test_no_patch_has_more_operations_than_the_api_server_takes(monkeypatch: pyt
 
 def test_a_patch_is_measured_before_it_is_sent() -> None:
     operation = {"op": "add", "path": "/a", "value": "x" * 1_000_000}
-    check_length(AdmissionResponse(is_allowed=True, patch=[operation]))
+    render("uid", AdmissionResponse(is_allowed=True, patch=[operation]))
     with pytest.raises(ShapeError, match=r"the patch has \d+ bytes, expected at most 3145728"):
-        check_length(AdmissionResponse(is_allowed=True, patch=[operation] * 60))
+        render("uid", AdmissionResponse(is_allowed=True, patch=[operation] * 60))
 
 
 def test_a_pod_with_a_thousand_containers_is_completed() -> None:

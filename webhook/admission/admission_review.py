@@ -66,8 +66,6 @@ def objection_to(place: str, text: str) -> str:
 
 
 API_VERSION = "admission.k8s.io/v1"
-_FEW_OPERATIONS = 50
-"""Most operations of a patch that is not measured; each is a value of the policy or the pod."""
 
 _REASONS = {
     403: "Forbidden",
@@ -176,13 +174,6 @@ def _part(parent: Mapping[str, Any], key: str, kind: type, path: str = "request.
     raise UnansweredError(f"{path}{key}: found {spelled(value)}, expected {_EXPECTED[kind]}")
 
 
-def check_length(answer: AdmissionResponse) -> None:
-    """Raise ShapeError for a patch that is longer than the API server accepts."""
-    if len(answer.patch) > _FEW_OPERATIONS and (length := len(orjson.dumps(answer.patch))) > LONGEST_PATCH:
-        most = f"{LONGEST_PATCH}, since the API server accepts no longer patch"
-        raise SizeError(f"so much to add that the patch has {length} bytes", most, "spec")
-
-
 def _text(parent: Mapping[str, Any], key: str, path: str = "") -> str:
     """A text of the request; raises UnansweredError where Kubernetes does not allow it."""
     text = parent.get(key)
@@ -194,7 +185,7 @@ def _text(parent: Mapping[str, Any], key: str, path: str = "") -> str:
 
 
 def render(uid: str, answer: AdmissionResponse) -> bytes:
-    """The AdmissionReview that answers request `uid`."""
+    """The AdmissionReview that answers request `uid`. Raises ShapeError for a patch too long for the API server."""
     response: dict[str, Any] = {"uid": uid, "allowed": answer.is_allowed}
     if not answer.is_allowed:
         reason = _REASONS.get(answer.code, "Invalid")
@@ -203,7 +194,11 @@ def render(uid: str, answer: AdmissionResponse) -> bytes:
             response["status"]["details"] = {"retryAfterSeconds": 1}
     if answer.patch:
         response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(orjson.dumps(answer.patch)).decode("ascii")
+        patch = orjson.dumps(answer.patch)
+        if len(patch) > LONGEST_PATCH:
+            most = f"{LONGEST_PATCH}, since the API server accepts no longer patch"
+            raise SizeError(f"so much to add that the patch has {len(patch)} bytes", most, "spec")
+        response["patch"] = base64.b64encode(patch).decode("ascii")
     if answer.warnings:
         response["warnings"] = answer.warnings
     if answer.audit_annotations:

@@ -87,6 +87,7 @@ def create_app(service: Service) -> Flask:
 
     @app.get(METRICS)
     def metrics() -> Response:
+        request.environ.get("webhook.may_block", bool)()  # other requests are answered while the page is made
         return Response(pages[service.is_draining].get(), content_type=CONTENT_TYPE)
 
     @app.errorhandler(HTTPException)

@@ -16,7 +16,6 @@ from webhook.admission import logs, phases
 from webhook.admission.admission_review import (
     AdmissionRequest,
     UnansweredError,
-    check_length,
     parse,
     render,
     unavailable,
@@ -181,10 +180,10 @@ def _decided(
     def decided() -> tuple[Decision, bytes]:
         try:
             decision = decide(review, facts, budget)
-            check_length(decision.answer)
+            return decision, render(review.uid, decision.answer)
         except ShapeError as error:
             decision = phases.malformed(error)
-        return decision, render(review.uid, decision.answer)
+            return decision, render(review.uid, decision.answer)
 
     try:
         return budget.deadline.within(decided)

@@ -18,7 +18,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.phases import Decision
-from webhook.admission.series import NamespaceSeries, ScrapedGauge, Series, Values
+from webhook.admission.series import FirstNames, ScrapedGauge, Values
 from webhook.outcome import FindingKind
 from webhook.rules import RULES
 from webhook.rules.rule_settings import Mode
@@ -34,13 +34,7 @@ LOOKUP_RESULTS = ("found", "unchanged", "refused", "failed", "bug")
 """Results of a look-up of an image."""
 
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
-_RESULTS = {
-    "mutate": ("allowed", "patched", "refused"),
-    "validate": ("allowed", "refused"),
-    "workloads": ("allowed", "refused"),
-    "policies": ("allowed", "refused"),
-    "claims": ("allowed", "refused"),
-}
+_PHASES = ("mutate", "validate", "workloads", "policies", "claims")
 
 GAUGES: Mapping[str, tuple[str, ...]] = {
     "ready": ("1 if this replica is ready for requests, 0 if it is not: facts not loaded, watch stale, or draining.",),
@@ -81,44 +75,41 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._policy_hash = ""
         self._failures_seen = self._removed_seen = 0
-        requests = self._counter(
+        self._requests = self._counter(
             "gpu_policy_requests",
             ["phase", "operation", "result"],
             "Admission reviews answered, by phase (mutate, validate, workloads, policies, claims), operation and "
             "result (allowed, patched, refused).",
         )
-        namespaces = self._counter(
+        self._namespaces = self._counter(
             "gpu_policy_namespace_decisions",
             ["namespace", "result"],
             "Admission reviews answered, by namespace and result (allowed, patched, refused); _other stands for all "
             "namespaces that have no series of their own.",
         )
-        findings = self._counter(
+        self._findings = self._counter(
             "gpu_policy_findings",
             ["rule", "mode", "kind"],
             "Findings about pods and the pods of workloads, by rule, mode and kind (violation, injection, missing, "
             "advice); injection is one that only would have been made.",
         )
-        injections = self._counter("gpu_policy_injections", ["rule"], "Pods completed, by rule.")
+        self._injections = self._counter("gpu_policy_injections", ["rule"], "Pods completed, by rule.")
         text = f"Requests not answered with a decision, by reason ({', '.join(REASONS)})."
-        errors = self._counter("gpu_policy_errors", ["reason"], text)
-        exceptions = self._counter(
+        self._errors = self._counter("gpu_policy_errors", ["reason"], text)
+        self._exceptions = self._counter(
             "gpu_policy_exceptions_used",
             ["exception"],
             "Admission reviews in which an exception let something through, without dry runs.",
         )
-        self._exception_of = Series(exceptions)
-        latency = Histogram(
+        self._latency = Histogram(
             "gpu_policy_request_duration_seconds",
             "Time to answer an admission review, without TLS and reading the request.",
             ["phase"],
             buckets=LATENCY_BUCKETS,
             registry=self.registry,
         )
-        self._count_of, self._finding_of, self._injection_of = Series(requests), Series(findings), Series(injections)
-        self._error_of, self._latency_of = Series(errors), Series(latency)
-        self._namespace_of = NamespaceSeries(namespaces, namespace_series)
-        self._lookup_of: Series
+        self._named = FirstNames(namespace_series)
+        self._lookups: Counter
         self.watch("policy_info", lambda: {self._policy_hash: 1.0} if self._policy_hash else None)
         self._reload_ok = Gauge(
             "gpu_policy_policy_reload_ok",
@@ -136,7 +127,7 @@ class Metrics:
 
     def know_namespaces(self, is_known: Callable[[str], bool]) -> None:
         """Set the function that says whether a namespace exists. Only such namespaces get series."""
-        self._namespace_of.is_known = is_known
+        self._named.is_known = is_known
 
     def watch(self, name: str, read: Callable[[], Values]) -> None:
         """Show one of GAUGES, read at each scrape."""
@@ -149,16 +140,16 @@ class Metrics:
         def shown() -> Mapping[str, float]:
             found = ends()
             for name in found:
-                self._exception_of[(name,)].inc(0)
+                self._exceptions.labels(name).inc(0)
             return found
 
         self.watch("exception_end_timestamp_seconds", shown)
 
     def count_lookups(self) -> None:
         text = f"Look-ups of images in their registries, by result ({', '.join(LOOKUP_RESULTS)})."
-        self._lookup_of = Series(self._counter("gpu_policy_image_lookups", ["result"], text))
+        self._lookups = self._counter("gpu_policy_image_lookups", ["result"], text)
         for result in LOOKUP_RESULTS:
-            self._lookup_of[(result,)].inc(0)
+            self._lookups.labels(result).inc(0)
 
     def count_warning_events(self, results: Sequence[str]) -> Counter:
         """Begin to count what becomes of warnings about pods with controllers."""
@@ -181,37 +172,37 @@ class Metrics:
     def count(self, phase: str, request: AdmissionRequest, decision: Decision, seconds: float) -> None:
         result = decision.result
         operation = request.operation if request.operation in _OPERATIONS else "other"
-        self._count_of[phase, operation, result].inc()
-        self._namespace_of[request.namespace, result].inc()
-        self._latency_of[(phase,)].observe(seconds)
+        self._requests.labels(phase, operation, result).inc()
+        self._namespaces.labels(self._named.label(request.namespace), result).inc()
+        self._latency.labels(phase).observe(seconds)
         if (outcome := decision.outcome) is not None:
             for rule in outcome.injected:
-                self._injection_of[(rule,)].inc()
+                self._injections.labels(rule).inc()
             for finding in outcome.findings:
-                self._finding_of[finding.rule, finding.mode, finding.kind].inc()
+                self._findings.labels(finding.rule, finding.mode, finding.kind).inc()
             for name in () if request.is_dry_run else outcome.exceptions:
-                self._exception_of[(name,)].inc()
+                self._exceptions.labels(name).inc()
 
     def error(self, reason: str) -> None:
-        self._error_of[(reason,)].inc()
+        self._errors.labels(reason).inc()
 
     def image_lookup(self, result: str) -> None:
         """Count one look-up of an image, with one of LOOKUP_RESULTS; after `count_lookups`."""
-        self._lookup_of[(result,)].inc()
+        self._lookups.labels(result).inc()
 
     def page(self) -> bytes:
         return generate_latest(self.registry)
 
     def _begin_at_zero(self) -> None:
         """Make the series of alerts with value 0: Prometheus sees the first event only as a rise from 0."""
-        for phase, results in _RESULTS.items():
-            for result in results:
-                self._count_of[phase, "CREATE", result].inc(0)
+        for phase in _PHASES:
+            for result in ("allowed", "refused", *(("patched",) if phase == "mutate" else ())):
+                self._requests.labels(phase, "CREATE", result).inc(0)
         for rule in RULES:
             if rule.injects:
-                self._finding_of[rule.key, Mode.ENFORCE, FindingKind.MISSING].inc(0)
+                self._findings.labels(rule.key, Mode.ENFORCE, FindingKind.MISSING).inc(0)
         for reason in REASONS:
-            self._error_of[(reason,)].inc(0)
+            self._errors.labels(reason).inc(0)
 
     def _counter(self, name: str, labels: Sequence[str], text: str) -> Counter:
         return Counter(name, text, labels, registry=self.registry)

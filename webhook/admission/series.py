@@ -1,15 +1,14 @@
-"""Series of metrics for a busy webhook: found without a lock, bounded in number, or read at a scrape only."""
+"""Series of metrics that are bounded in number, or read at a scrape only."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 OTHER = "_other"
-"""The label of all namespaces without series of their own; no namespace can have this name."""
+"""The label of all names without series of their own; no namespace and no quota can have this name."""
 
 _LOG = logging.getLogger("gpu_policy.metrics")
 
@@ -18,39 +17,24 @@ Values = float | Mapping[Labels, float] | Mapping[str, float] | None
 """One value, or values by label values or by the value of the only label; None while nothing is known."""
 
 
-class Series(dict[Labels, Any]):
-    """The series of a metric by label values. Finding a series costs a look-up instead of a lock."""
-
-    def __init__(self, metric: Any) -> None:
-        super().__init__()
-        self._metric = metric
-
-    def __missing__(self, labels: Labels) -> Any:
-        series = self[labels] = self._metric.labels(*labels)
-        return series
-
-
-class NamespaceSeries(Series):
-    """Series whose first label is a namespace: the first `most` namespaces have series of their own, others share
-    OTHER's.
+class FirstNames:
+    """The first `most` names have series of their own, all others share OTHER's.
 
     Anybody who reaches the port can write any namespace into a review, so only namespaces that exist are labels.
     """
 
-    def __init__(self, metric: Any, most: int) -> None:
-        super().__init__(metric)
+    def __init__(self, most: int) -> None:
         self._most = most
         self._named: set[str] = set()
         self.is_known: Callable[[str], bool] = bool
-        """Whether a namespace exists; fast, and never raises."""
+        """Whether a name exists; fast, and never raises."""
 
-    def __missing__(self, labels: Labels) -> Any:
-        namespace, *others = labels
-        if namespace not in self._named:
-            if len(self._named) >= self._most or not self.is_known(namespace):
-                return self._metric.labels(OTHER, *others)
-            self._named.add(namespace)
-        return super().__missing__(labels)
+    def label(self, name: str) -> str:
+        if name not in self._named:
+            if len(self._named) >= self._most or not self.is_known(name):
+                return OTHER
+            self._named.add(name)
+        return name
 
 
 class ScrapedGauge(Collector):
