@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from tests.build import pod, review
 from tests.strategies import checked, json_values
-from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, UnansweredError, parse, render
+from webhook.admission.admission_review import (
+    MOST_GROUPS,
+    AdmissionRequest,
+    AdmissionResponse,
+    UnansweredError,
+    parse,
+    render,
+)
 
 
 def parsed(**changes: Any) -> AdmissionRequest:
@@ -55,20 +62,20 @@ def test_null_stands_for_absent() -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        pytest.param(b"", "the body is not JSON", id="empty"),
-        pytest.param(b"hello", "the body is not JSON", id="text"),
-        pytest.param(b'{"kind":', "the body is not JSON", id="cut off"),
-        pytest.param(b"\xff\xfe{}", "the body is not JSON", id="not UTF-8"),
-        pytest.param(b'{"a": "\xff"}', "the body is not JSON", id="not UTF-8 in a text"),
-        pytest.param(b'{"a": NaN}', "the body is not JSON", id="NaN"),
-        pytest.param(b'{"a": "\\ud800"}', "the body is not JSON", id="half a surrogate pair"),
-        pytest.param(b"[" * 100_000 + b"]" * 100_000, "the body is not JSON", id="nested deeply"),
-        pytest.param(b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "the body is not JSON", id="maps nested deeply"),
-        pytest.param(b"[]", "the body is a list; send an AdmissionReview of admission.k8s.io/v1", id="list"),
-        pytest.param(b"null", "the body is null; send an AdmissionReview", id="null"),
-        pytest.param(b"7", "the body is 7; send an AdmissionReview", id="number"),
-        pytest.param(b"{}", 'kind: found null, expected "AdmissionReview"', id="empty map"),
-        pytest.param(orjson.dumps(pod(1)), 'kind: found "Pod", expected "AdmissionReview"', id="pod"),
+        (b"", "the body is not JSON"),
+        (b"hello", "the body is not JSON"),
+        (b'{"kind":', "the body is not JSON"),
+        (b"\xff\xfe{}", "the body is not JSON"),
+        (b'{"a": "\xff"}', "the body is not JSON"),
+        (b'{"a": NaN}', "the body is not JSON"),
+        (b'{"a": "\\ud800"}', "the body is not JSON"),
+        (b"[" * 100_000 + b"]" * 100_000, "the body is not JSON"),
+        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "the body is not JSON"),
+        (b"[]", "the body is a list; send an AdmissionReview of admission.k8s.io/v1"),
+        (b"null", "the body is null; send an AdmissionReview"),
+        (b"7", "the body is 7; send an AdmissionReview"),
+        (b"{}", 'kind: found null, expected "AdmissionReview"'),
+        (orjson.dumps(pod(1)), 'kind: found "Pod", expected "AdmissionReview"'),
     ],
 )
 def test_a_body_that_is_no_review_is_refused_with_a_reason(body: bytes, reason: str) -> None:
@@ -83,10 +90,10 @@ def test_a_body_that_is_no_review_is_refused_with_a_reason(body: bytes, reason: 
             'apiVersion: found "admission.k8s.io/v1beta1", expected "admission.k8s.io/v1"',
             id="old version",
         ),
-        pytest.param({"kind": ["AdmissionReview"]}, 'kind: found a list, expected "AdmissionReview"', id="kind"),
-        pytest.param({"request": None}, "request: missing", id="no request"),
-        pytest.param({"request": {}}, "request: missing", id="empty request"),
-        pytest.param({"request": []}, "request: found a list, expected a map", id="request of another type"),
+        ({"kind": ["AdmissionReview"]}, 'kind: found a list, expected "AdmissionReview"'),
+        ({"request": None}, "request: missing"),
+        ({"request": {}}, "request: missing"),
+        ({"request": []}, "request: found a list, expected a map"),
     ],
 )
 def test_a_review_that_cannot_be_answered_is_refused_with_a_reason(change: Any, reason: str) -> None:
@@ -96,20 +103,74 @@ def test_a_review_that_cannot_be_answered_is_refused_with_a_reason(change: Any, 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        pytest.param({"uid": None}, "request.uid: missing or empty", id="no uid"),
-        pytest.param({"uid": ""}, "request.uid: missing or empty", id="empty uid"),
-        pytest.param({"uid": 7}, "request.uid: found 7, expected a string", id="numeric uid"),
-        pytest.param({"object": "pod"}, 'request.object: found "pod", expected a map', id="object"),
-        pytest.param({"oldObject": [1]}, "request.oldObject: found a list, expected a map", id="old object"),
-        pytest.param({"namespace": {}}, "request.namespace: found a map, expected a string", id="namespace"),
-        pytest.param({"kind": {"kind": 1}}, "request.kind.kind: found 1, expected a string", id="kind"),
-        pytest.param({"userInfo": {"groups": "a"}}, 'request.userInfo.groups: found "a", expected a list', id="groups"),
+        ({"uid": None}, "request.uid: missing or empty"),
+        ({"uid": ""}, "request.uid: missing or empty"),
+        ({"uid": 7}, "request.uid: found 7, expected a string"),
+        ({"object": "pod"}, 'request.object: found "pod", expected a map'),
+        ({"oldObject": [1]}, "request.oldObject: found a list, expected a map"),
+        ({"namespace": {}}, "request.namespace: found a map, expected a string"),
+        ({"kind": {"kind": 1}}, "request.kind.kind: found 1, expected a string"),
+        ({"userInfo": {"groups": "a"}}, 'request.userInfo.groups: found "a", expected a list'),
     ],
 )
 def test_a_request_with_a_part_of_the_wrong_type_is_refused_with_its_place(change: Any, reason: str) -> None:
+    with pytest.raises(UnansweredError) as caught:
+        _parsed(change)
+    assert str(caught.value).startswith(reason)
+
+
+# The texts of a request are as Kubernetes defines them: they become parts of paths at the API server and of keys.
+
+
+def _parsed(change: dict[str, Any]) -> Any:
     body = review(pod(1))
     body["request"] |= change
-    assert refused(orjson.dumps(body)).startswith(reason)
+    return parse(orjson.dumps(body))
+
+
+REFUSED = {
+    "namespace": (
+        *("tenant-x/../../../api/v1/secrets", "..", "tenant%2fx", "Team", "team\n", "team-", "t" * 64, "té"),
+    ),
+    "uid": ("u" * 129, "a\nb", "a\x1b[31m"),
+    "name": ("n" * 254, "a/b", "..", "a%2fb"),
+    "operation": ("C" * 33,),
+    "subResource": ("resize/../x", "s" * 64),
+    "kind.kind": ("P" * 64, "Pod\n"),
+    "kind.version": ("v1/../x", "v" * 64),
+    "kind.group": ("apps/v1", "g" * 254),
+}
+READ = {
+    "namespace": ("", "0" + "a" * 61 + "9"),
+    "name": ("", "n" * 253, "system:node:a.b", "..."),
+    "uid": ("705ab4f5-6393-11e8-b7cc-42010a800002", "u" * 128),
+    "operation": ("CONNECT",),
+    "subResource": ("ephemeralcontainers",),
+    "kind.group": ("kubeflow.org",),
+}
+
+
+def _changed(place: str, text: str) -> dict[str, Any]:
+    parent, _, key = place.rpartition(".")
+    return {"kind": {"group": "", "version": "v1", "kind": "Pod", key: text}} if parent else {place: text}
+
+
+@pytest.mark.parametrize(("place", "text"), [(place, text) for place, texts in REFUSED.items() for text in texts])
+def test_a_text_that_no_api_server_sends_is_refused_with_place_found_and_allowed(place: str, text: str) -> None:
+    with pytest.raises(UnansweredError, match=rf"^request\.{place}: found .*, expected ") as caught:
+        _parsed(_changed(place, text))
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(("place", "text"), [(place, text) for place, texts in READ.items() for text in texts])
+def test_what_api_servers_send_is_read(place: str, text: str) -> None:
+    assert _parsed(_changed(place, text)) is not None
+
+
+def test_the_number_of_groups_is_bounded() -> None:
+    assert _parsed({"userInfo": {"groups": ["g"] * MOST_GROUPS}}) is not None
+    with pytest.raises(UnansweredError, match=f"found {MOST_GROUPS + 1} groups, expected {MOST_GROUPS} at most"):
+        _parsed({"userInfo": {"groups": ["g"] * (MOST_GROUPS + 1)}})
 
 
 def test_a_reason_does_not_repeat_what_was_sent_at_length() -> None:

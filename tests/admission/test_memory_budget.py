@@ -126,12 +126,6 @@ def test_a_large_review_that_finds_no_room_is_sent_back(tmp_path: Path, monkeypa
 # Room
 
 
-def test_what_fits_in_together_waits_for_nobody() -> None:
-    room, asked = Room(100), []
-    with room.taken(60, 0, lambda: asked.append("waits")), room.taken(40, 0, lambda: asked.append("waits")):
-        assert not asked
-
-
 def test_what_does_not_fit_in_waits_until_there_is_room() -> None:
     room, waits, done = Room(100), threading.Event(), []
 
@@ -153,17 +147,17 @@ def test_whoever_has_waited_for_long_enough_goes_and_leaves_the_room_as_it_was()
     with room.taken(60, 0, lambda: None):
         with pytest.raises(UnansweredError), room.taken(60, 0, lambda: None):
             pass
-        with room.taken(40, 0, lambda: None):
+        with room.taken(40, 0, _blocked):
             pass
-    with room.taken(100, 0, lambda: None):
+    with room.taken(100, 0, _blocked):
         pass
 
 
 def test_only_so_many_wait_that_others_find_a_thread() -> None:
     room = Room(100, most_waiting=0)
-
-    def blocked() -> None:
-        raise AssertionError("one more waits than may wait")
-
-    with room.taken(60, 0, blocked), pytest.raises(UnansweredError), room.taken(60, 60, blocked):
+    with room.taken(60, 0, _blocked), pytest.raises(UnansweredError), room.taken(60, 60, _blocked):
         pass
+
+
+def _blocked() -> None:
+    raise AssertionError("one waits that need not")

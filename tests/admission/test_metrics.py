@@ -1,5 +1,6 @@
 """The metrics of a replica, in a number of series that no tenant can raise."""
 
+import logging
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -191,12 +192,6 @@ def test_only_namespaces_that_exist_have_series() -> None:
     assert metrics.registry.get_sample_value("gpu_policy_namespace_decisions_total", labels) == 2
 
 
-def test_a_bound_of_zero_shows_no_namespace() -> None:
-    metrics = Metrics(namespace_series=0)
-    decide(metrics, "one")
-    assert {s.labels["namespace"] for s in samples(metrics.page()) if "namespace" in s.labels} == {"_other"}
-
-
 def test_what_was_injected_and_what_only_would_have_been_are_counted_apart() -> None:
     metrics = counted()
     value = metrics.registry.get_sample_value
@@ -214,14 +209,10 @@ def test_decisions_of_a_namespace_are_counted_by_what_became_of_them() -> None:
     assert by_result == {"allowed": 2, "patched": 1, "refused": 1}
 
 
-@pytest.mark.parametrize("reason", REASONS)
-def test_a_reason_is_shown_as_zero_before_it_occurs(reason: str) -> None:
+def test_what_alerts_are_about_is_shown_as_zero_before_it_occurs() -> None:
     """Otherwise the first event would be no increase to Prometheus."""
-    assert Metrics().registry.get_sample_value("gpu_policy_errors_total", {"reason": reason}) == 0
-
-
-def test_a_missing_injection_is_shown_as_zero_for_every_rule_that_injects() -> None:
     value = Metrics().registry.get_sample_value
+    assert {value("gpu_policy_errors_total", {"reason": reason}) for reason in REASONS} == {0}
     for rule in RULES:
         labels = {"rule": rule.key, "mode": "enforce", "kind": "missing"}
         assert value("gpu_policy_findings_total", labels) == (0 if rule.injects else None)
@@ -235,20 +226,14 @@ def test_the_hash_in_force_is_the_only_one_shown() -> None:
     assert shown == ['gpu_policy_policy_info{hash="new"} 1.0']
 
 
-def test_a_refused_reload_is_shown_and_counted_until_it_is_mended() -> None:
+def test_refused_reloads_and_the_quotas_that_reloads_remove_are_counted_once() -> None:
     metrics = Metrics()
     value = metrics.registry.get_sample_value
-    for failures, is_current in ((0, True), (1, False), (1, False), (3, False), (3, True)):
-        metrics.policies("hash", is_current=is_current, failures=failures)
+    for failures, is_current, removed in ((0, True, 0), (1, False, 0), (1, False, 2), (3, False, 2), (3, True, 3)):
+        metrics.policies("hash", is_current=is_current, failures=failures, removed_quotas=removed)
         assert value("gpu_policy_policy_reload_ok") == float(is_current)
         assert value("gpu_policy_policy_reload_failures_total") == failures
-
-
-def test_every_quota_that_a_reload_removes_is_counted_once() -> None:
-    metrics = Metrics()
-    for removed in (0, 2, 2, 3):
-        metrics.policies("hash", is_current=True, failures=0, removed_quotas=removed)
-        assert metrics.registry.get_sample_value("gpu_policy_quotas_removed_total") == removed
+        assert value("gpu_policy_quotas_removed_total") == removed
 
 
 def test_a_template_that_passes_counts_no_findings() -> None:
@@ -259,7 +244,43 @@ def test_a_template_that_passes_counts_no_findings() -> None:
     assert sum(s.value for s in samples(metrics.page()) if s.name == "gpu_policy_findings_total") == 0
 
 
-def test_two_replicas_in_one_process_do_not_share_their_counts() -> None:
-    one, other = Metrics(), Metrics()
-    one.error("bug")
-    assert other.registry.get_sample_value("gpu_policy_errors_total", {"reason": "bug"}) == 0
+# Gauges that are read at each scrape.
+
+
+def test_what_nobody_knows_yet_is_absent_and_not_zero() -> None:
+    metrics = Metrics()
+    ends: dict[str, float] = {}
+    metrics.watch("certificate_expiry_seconds", lambda: ends)
+    metrics.watch("clock_skew_seconds", lambda: None)
+    value = metrics.registry.get_sample_value
+    shown = labels_by_name(metrics.page())
+    assert "gpu_policy_certificate_expiry_seconds" not in shown
+    assert "gpu_policy_clock_skew_seconds" not in shown
+    ends["leaf"] = 60.0
+    assert value("gpu_policy_certificate_expiry_seconds", {"certificate": "leaf"}) == 60
+
+
+def test_a_reading_that_fails_takes_only_itself_from_the_page_and_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    metrics = Metrics()
+    ages: list[float] = []
+    metrics.watch("facts_age_seconds", lambda: ages[0])
+    for _ in range(3):
+        shown = labels_by_name(metrics.page())
+        assert "gpu_policy_facts_age_seconds" not in shown
+        assert "gpu_policy_errors_total" in shown
+    (record,) = caplog.records
+    assert (record.levelno, record.exc_info is None) == (logging.ERROR, False)
+    assert record.getMessage() == "the metric gpu_policy_facts_age_seconds cannot be read and is not shown"
+    ages.append(3.0)
+    assert metrics.registry.get_sample_value("gpu_policy_facts_age_seconds") == 3
+    ages.clear()
+    metrics.page()
+    assert len(caplog.records) == 2
+
+
+def test_values_that_are_no_numbers_are_not_half_shown() -> None:
+    metrics = Metrics()
+    metrics.watch("certificate_expiry_seconds", lambda: {"ca": 5.0, "leaf": "soon"})  # type: ignore[dict-item]  # the fault
+    assert "gpu_policy_certificate_expiry_seconds" not in labels_by_name(metrics.page())

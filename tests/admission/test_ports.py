@@ -33,27 +33,20 @@ def test_metrics_are_on_their_own_port_alone(replica: Operated) -> None:
     )
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/validate", "/workloads"])
-def test_who_reaches_the_port_of_metrics_gets_no_review_answered(replica: Operated, path: str) -> None:
-    assert ask(replica.connect(port=METRICS_PORT), path, review(pod(9)))[0] == 404
-    assert replica.ask(path, review(pod(9)))[0] == 200
+def test_who_reaches_the_port_of_metrics_gets_nothing_else_and_is_counted(replica: Operated) -> None:
+    before = _refused(replica)
+    for path in ("/mutate", "/validate", "/workloads"):
+        assert ask(replica.connect(port=METRICS_PORT), path, review(pod(9)))[0] == 404
+        assert replica.ask(path, review(pod(9)))[0] == 200
+    for path in ("/livez", "/readyz"):
+        assert (replica.page(path)[0], replica.page(path, METRICS_PORT)[0]) == (200, 404)
+    eventually(lambda: _refused(replica) >= before + 5)  # the page is kept for a second
 
 
-@pytest.mark.parametrize("path", ["/livez", "/readyz"])
-def test_probes_are_on_the_port_of_the_reviews(replica: Operated, path: str) -> None:
-    assert (replica.page(path)[0], replica.page(path, METRICS_PORT)[0]) == (200, 404)
-
-
-def test_what_is_not_found_on_a_port_is_counted(replica: Operated) -> None:
-    def refused() -> int:
-        lines = replica.page("/metrics", METRICS_PORT)[1].splitlines()
-        (line,) = [line for line in lines if line.startswith('gpu_policy_errors_total{reason="bad_request"}')]
-        return int(float(line.rsplit(" ", 1)[1]))
-
-    before = refused()
-    replica.page("/metrics")
-    replica.page("/livez", METRICS_PORT)
-    eventually(lambda: refused() >= before + 2)  # the page is kept for a second
+def _refused(replica: Operated) -> int:
+    lines = replica.page("/metrics", METRICS_PORT)[1].splitlines()
+    (line,) = [line for line in lines if line.startswith('gpu_policy_errors_total{reason="bad_request"}')]
+    return int(float(line.rsplit(" ", 1)[1]))
 
 
 @pytest.mark.parametrize(
@@ -61,7 +54,6 @@ def test_what_is_not_found_on_a_port_is_counted(replica: Operated) -> None:
     [
         pytest.param("Bearer eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJ4In0.c2ln", id="a token"),
         pytest.param("Bearer " + "x" * 4000, id="a long one"),
-        pytest.param("Bearer", id="none at all"),
         pytest.param("Basic dXNlcjpwYXNzd29yZA==", id="another scheme"),
     ],
 )

@@ -14,9 +14,12 @@ from tests.admission.quota_desk import FULL, KEY, Site, full, policy_file, runni
 from tests.build import NAMESPACE, pod, review, workload
 from tests.ledger.bookkeeping import eventually
 from tests.operation import Operated, operated
+from webhook.admission.quota_service import intervals_for, quotas_in_force
+from webhook.ledger.context import LedgerTiming
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import AlreadyStored, LedgerFull, TooManyUnconfirmed, Verdict
+from webhook.policy.policy_store import HELD_SECONDS
 from webhook.quota.quotas import Excess, Limit, Measure
 
 
@@ -188,6 +191,24 @@ def test_a_quota_that_comes_with_a_reload_is_kept_from_then_on(tmp_path: Path) -
     assert site.validate(3) == FULL
     site.desk.close()
     assert site.shown.life == ["started", "closed"]
+
+
+# How often ledgers are reconciled.
+
+
+def test_a_replica_that_was_just_started_may_be_the_first_one_with_its_policies(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other replicas may use earlier policies for three minutes. Until then, no entry is changed."""
+    assert not quotas_in_force(site.policies).are_settled
+    started = site.policies.status.loaded_at_monotonic
+    monkeypatch.setattr("webhook.admission.quota_service.time.monotonic", lambda: started + HELD_SECONDS + 1)
+    assert quotas_in_force(site.policies).are_settled
+
+
+@pytest.mark.parametrize(("in_flight", "idle"), [(90.0, 600.0), (1000.0, 2000.0)], ids=["usual", "very long"])
+def test_no_ledger_is_removed_while_what_was_entered_in_it_may_be_in_flight(in_flight: float, idle: float) -> None:
+    assert idle == intervals_for(LedgerTiming(in_flight=in_flight)).idle
 
 
 # The command.
