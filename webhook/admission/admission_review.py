@@ -167,18 +167,16 @@ def parse(body: bytes) -> AdmissionRequest:
 
 def _part(parent: Mapping[str, Any], key: str, kind: type, path: str = "request.") -> Any:
     value = parent.get(key)
-    if value.__class__ is kind:
-        return value
     if value is None:
         return kind()
+    if isinstance(value, kind):
+        return value
     raise UnansweredError(f"{path}{key}: found {spelled(value)}, expected {_EXPECTED[kind]}")
 
 
 def _text(parent: Mapping[str, Any], key: str, path: str = "") -> str:
     """A text of the request; raises UnansweredError where Kubernetes does not allow it."""
-    text = parent.get(key)
-    if text.__class__ is not str:
-        text = _part(parent, key, str, f"request.{path}")
+    text: str = _part(parent, key, str, f"request.{path}")
     if text and (objection := objection_to(path + key, text)):
         raise UnansweredError(objection)
     return text

@@ -8,7 +8,6 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
@@ -87,7 +86,9 @@ class ReviewEndpoint:
 
     def _answer(self, environ: Environ, name: str, decide: Phase) -> bytes:
         started = time.perf_counter()
-        if objection := _objection(environ):
+        # The one place that authenticates callers. The server has checked a client certificate at the handshake. A
+        # bearer token, with which API servers may authenticate one day (KEP-6060), is neither read nor logged.
+        if objection := environ.get("webhook.objection", ""):
             raise UnansweredError(objection, HTTPStatus.FORBIDDEN, "forbidden")
         budget = _time_budget(environ, self._service.decision_seconds)
         facts = self._service.facts.facts
@@ -113,17 +114,6 @@ class ReviewEndpoint:
             return answer
 
 
-def _objection(environ: Environ) -> str:
-    """Why reviews of this caller are not answered; empty where they are. The one place that authenticates callers.
-
-    A caller shows a client certificate, if the replica was started with an authority for client certificates. The
-    server checks it at the handshake, and reads no body from a caller whose certificate is wrong. A bearer token, with
-    which API servers may authenticate to webhooks one day (KEP-6060), is neither read nor logged.
-    """
-    text: str = environ.get("webhook.objection", "")
-    return text
-
-
 def _time_budget(environ: Environ, decision_seconds: float) -> TimeBudget:
     """The time that the answer may take. Raises UnansweredError for a request that has already waited too long.
 
@@ -140,7 +130,6 @@ def _time_budget(environ: Environ, decision_seconds: float) -> TimeBudget:
     return TimeBudget(left * _SPENDABLE, environ.get("webhook.may_block", lambda: None), deadline)
 
 
-@lru_cache(maxsize=16)  # an API server has one for each webhook
 def _timeout_seconds(query: str) -> int:
     name, _, value = query.partition("=")
     if name == "timeout" and _WHOLE_SECONDS.fullmatch(value):
@@ -157,19 +146,12 @@ def _body(environ: Environ) -> bytes:
     if content_type.partition(";")[0].strip().lower() != "application/json":
         text = f"Content-Type: found {logs.short(content_type) or 'none'}, expected application/json"
         raise UnansweredError(text, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    length = environ.get("CONTENT_LENGTH") or ""
-    if length.isdecimal() and int(length) > LARGEST_BODY:
-        raise _too_large()
-    limit = int(length) if length.isdecimal() else LARGEST_BODY + 1
-    body: bytes = environ["wsgi.input"].read(limit)
-    if len(body) > LARGEST_BODY:
-        raise _too_large()
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    if length > LARGEST_BODY:
+        text = f"body: larger than {LARGEST_BODY} bytes; the API server sends less"
+        raise UnansweredError(text, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    body: bytes = environ["wsgi.input"].read(length)
     return body
-
-
-def _too_large() -> UnansweredError:
-    text = f"body: larger than {LARGEST_BODY} bytes; the API server sends less"
-    return UnansweredError(text, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
 
 
 def _decided(

@@ -87,6 +87,4 @@ def log_decision(phase: str, request: "AdmissionRequest", decision: "Decision", 
             for f in outcome.findings[:MOST_FINDINGS]
         ]
     message = "allowed" if decision.answer.is_allowed else "refused"
-    record = logging.LogRecord(DECISIONS.name, logging.INFO, "", 0, message, None, None)  # no search for a caller
-    record.fields = fields
-    DECISIONS.handle(record)
+    DECISIONS.info(message, extra={"fields": fields})

@@ -67,7 +67,6 @@ class Watchdog:
         self._running: dict[int, _Watched] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._has_work = threading.Event()
 
     def begin(self, watched: _Watched) -> None:
         """Called by a thread that begins work."""
@@ -77,8 +76,6 @@ class Watchdog:
                     self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
                     self._thread.start()
         self._running[watched.thread] = watched
-        if not self._has_work.is_set():  # after the line above, or the thread would not look at it
-            self._has_work.set()
 
     def end(self, watched: _Watched) -> None:
         """Called by the thread that has ended its work; from now on no exception is raised in it."""
@@ -88,10 +85,6 @@ class Watchdog:
 
     def _run(self) -> None:
         while True:
-            if not self._running:
-                self._has_work.clear()
-                if not self._running:
-                    self._has_work.wait()
             time.sleep(_TICK_SECONDS)
             for watched in list(self._running.values()):
                 self._look_at(watched)
