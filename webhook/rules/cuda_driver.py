@@ -74,10 +74,9 @@ class Settings(TableSettings):
     """Whether the pod may run on nodes whose driver runs the image only by forward compatibility, with cuda-compat in
     the image: `allow` or `deny`."""
     forced_compat: ForcedCompat = "warn"
-    """What happens to a pod whose containers load the libcuda of cuda-compat before the driver's, by their image or
-    LD_LIBRARY_PATH, where CUDA then fails: with error 803 if the driver is newer, with 804 if it is older and the GPU
-    has no forward compatibility ([cuda.md](cuda.md#which-libcuda-a-container-loads)): `warn`, `deny` or `allow`. Other
-    risks with libcuda only warn."""
+    """What happens to a pod whose containers load the libcuda of cuda-compat before the driver's, where CUDA then fails
+    with error 803 or 804 ([cuda.md](cuda.md#which-libcuda-a-container-loads)): `warn`, `deny` or `allow`. Other risks
+    with libcuda only warn."""
     images: Mapping[ImageGlob, CudaVersion] = Field(default_factory=dict)
     """What the platform team knows of images: globs of image names, with or without registry and tag, each with the
     CUDA version that they need, in quotes, or `none`. The longest glob that matches takes precedence over everything

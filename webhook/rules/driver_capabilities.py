@@ -80,8 +80,8 @@ def _is_set_by_image(container: Container, facts: Facts) -> bool:
 RULE = Rule(
     key="driverCapabilities",
     promise="GPU containers get the driver libraries that they need.",
-    problem="Which driver libraries a container finds depends on its image and on the container toolkit of its node: "
-    "nvidia-smi works and CUDA does not, or graphics libraries are mounted that nobody needs.",
+    problem="Which driver libraries a container finds depends on its image and its node: nvidia-smi works and "
+    "CUDA does not.",
     example=Example(training_pod()),
     settings=Settings,
     mutate=mutate,

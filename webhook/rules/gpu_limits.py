@@ -295,9 +295,8 @@ def _too_many(
 RULE = Rule(
     key="gpuLimits",
     promise="Containers request GPUs in whole numbers, in limits, and no more than the maximum.",
-    problem='Kubernetes refuses GPUs that stand in requests but not in limits with "Limit must be set for '
-    'non overcommitable resources", which does not say what to do; and nothing keeps a pod from taking all GPUs of a '
-    "node.",
+    problem='Kubernetes refuses GPUs in requests only with "Limit must be set for non overcommitable resources", '
+    "and nothing keeps a pod from taking all GPUs of a node.",
     example=Example(training_pod(resources="{requests: {nvidia.com/gpu: 4}}")),
     settings=Settings,
     mutate=mutate,

@@ -61,9 +61,9 @@ class Settings(RuleSettings):
         ),
         json_schema_extra={"minItems": 1},
     )
-    """Taints that mark GPU nodes. The API server does not know this list: of pods without GPUs it sends those that have
-    a toleration with `gpu` in its key or value, with the resource name of a GPU as key, or with key `sku` and operator
-    `Exists`. Others are found only by an audit."""
+    """Taints that mark GPU nodes. Of pods without GPUs the API server only sends those that have a toleration with
+    `gpu` in its key or value, with the resource name of a GPU as key, or with key `sku` and operator `Exists`; others
+    are found by an audit."""
 
     tolerate_all: Literal["allow", "deny"] = "allow"
     """Whether pods may be on GPU nodes because they tolerate every taint (`operator: Exists` without a key). With
@@ -153,7 +153,7 @@ spec:
 RULE = Rule(
     key="gpuNodesForGpuPods",
     promise="GPU nodes are for GPU pods.",
-    problem="Pods without GPUs fill the cpu and memory of a GPU node, and its GPUs stay free because no GPU pod fits.",
+    problem="Pods without GPUs fill a GPU node, and its GPUs stay free because no GPU pod fits.",
     example=Example(mode=Mode.WARN, manifest=_ON_GPU_NODES),
     settings=Settings,
     validate=validate,

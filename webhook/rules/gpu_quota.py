@@ -83,9 +83,8 @@ class Settings(TableSettings):
     """Which node labels of the platform stand for which GPU model: names, each with label keys and lists of values or
     globs. Built-in models also keep their known labels; any other name becomes a new model."""
     weights: Mapping[GpuResource, Weight] = Field(default_factory=dict)
-    """How many GPUs one unit of a resource counts as: `{"nvidia.com/gpu.shared": "1/4"}`. Unset: a MIG slice is 1/(most
-    slices of its profile on one GPU), an AMD partition 1/(partitions in its mode), a share 1/(replicas) if the labels
-    of all nodes that the pod could run on say so, all else 1."""
+    """How many GPUs one unit of a resource counts as: `{"nvidia.com/gpu.shared": "1/4"}`. Unset: a MIG slice, an AMD
+    partition and a share that labels of nodes tell count as their part of a GPU, all else as 1."""
     gpus: Amount | None = None
     """Most GPUs of all kinds together, whole or as an exact fraction such as "7/2"; 0: GPUs are not enabled. Unset: no
     maximum."""
@@ -97,9 +96,9 @@ class Settings(TableSettings):
     """What happens to a pod that selects no model, if `byModel` is set: `count` counts it against each model that it
     could get, `deny` refuses it and says which label to select."""
     claims: ClaimsMode = ClaimsMode.WARN
-    """What happens to a pod that may get GPUs which cannot be counted: `deny`, `warn`, or `allow`, which says nothing.
-    Such are devices of a class that is neither known nor declared, claims that the webhook cannot read, and resources
-    that open all GPUs of a node, such as gpu.intel.com/i915_monitoring, without an entry in `weights`."""
+    """What happens to a pod that may get GPUs which cannot be counted: `deny`, `warn` or `allow`. Such are devices of a
+    class that is neither known nor declared, claims that the webhook cannot read, and resources that open all GPUs of a
+    node, without an entry in `weights`."""
     on_ledger_failure: OnLedgerFailure = OnLedgerFailure.DENY
     """What happens to a pod while the ledger of usage cannot be reached: `deny` or `allow`."""
 
@@ -157,8 +156,8 @@ _FOUR_MORE = training_pod(name="train-b", resources="{limits: {nvidia.com/gpu: 4
 RULE = Rule(
     key="gpuQuota",
     promise="A namespace uses no more GPUs than its quota.",
-    problem="The team that comes first has all GPUs; a ResourceQuota knows neither GPU models nor what part of a GPU a "
-    "MIG slice is, and its message does not say which pods use the GPUs.",
+    problem="The team that comes first has all GPUs; a ResourceQuota knows neither models nor parts of GPUs, nor "
+    "says which pods use them.",
     example=Example(_FOUR_MORE, {"gpus": 8}, beside=_SIX),
     settings=Settings,
     validate=validate,

@@ -315,8 +315,8 @@ def _of_models(models: Models, classes: Sequence[NodeClass], catalogue: Catalogu
 RULE = Rule(
     key="gpuTypes",
     promise="GPU pods run only on the kinds of GPUs that their namespace may use, with the memory that they need.",
-    problem="Small jobs take the largest GPUs, because nothing says which kinds a team may use, and people who need "
-    "40 GB have to know the names of all GPUs that have them.",
+    problem="Small jobs take the largest GPUs, and people who need 40 GB have to know the names of all GPUs that "
+    "have them.",
     example=Example(training_pod("tolerations: [{key: nvidia.com/gpu, operator: Exists}]"), {"allowed": ["T4", "L4"]}),
     settings=Settings,
     mutate=mutate,

@@ -114,8 +114,7 @@ def _covers(glob: str, reference: ImageReference) -> bool:
 RULE = Rule(
     key="imagePinning",
     promise="GPU containers say which version of their image they run.",
-    problem="A job that ran yesterday fails today, or computes something else, because another image was pushed under "
-    "the same tag.",
+    problem="A job that ran yesterday fails today, because another image was pushed under the same tag.",
     example=Example(training_pod(image="pytorch/pytorch"), {"registries": ["nvcr.io", "registry.example.com/team"]}),
     settings=Settings,
     validate=validate,

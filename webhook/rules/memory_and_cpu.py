@@ -163,8 +163,8 @@ def _unequal(where: str, budget: _Budget, alternative: str = "") -> Iterator[Vio
 RULE = Rule(
     key="memoryAndCpu",
     promise="GPU containers say how much memory and CPU they need.",
-    problem="One job without limits takes the memory or the CPU of a whole GPU node, and the jobs beside it are "
-    "killed, or cannot keep their GPUs busy.",
+    problem="One job takes the memory or the CPU of a whole GPU node, and the jobs beside it are killed, or "
+    "cannot keep their GPUs busy.",
     example=Example(training_pod()),
     settings=Settings,
     validate=validate,

@@ -56,13 +56,12 @@ class Settings(InjectionSettings):
     min_gpus: Annotated[int, Field(ge=1)] = 2
     """Least number of GPUs that a container has to request to get the variables."""
     multi_node: bool = True
-    """Whether a container with fewer than `minGpus` GPUs, but at least one, also gets the variables if its pod belongs
-    to a job that may run on several nodes, by its owner (PyTorchJob, MPIJob, TFJob, JAXJob, PaddleJob, XGBoostJob,
-    MXJob, RayCluster) or by labels and annotations of Kubeflow, JobSet, LeaderWorkerSet (of more than one pod), Ray,
-    Volcano and indexed Jobs."""
+    """Whether a container with at least one GPU also gets the variables if its pod belongs to a job that may run on
+    several nodes: by its owner (of Kubeflow, Ray), or by labels and annotations of Kubeflow, JobSet, LeaderWorkerSet,
+    Ray, Volcano and indexed Jobs."""
     env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
-    """Names and values of the variables, such as `NCCL_DEBUG: WARN`; values are strings. Names of interfaces and HCAs
-    are those of the pod network."""
+    """The variables, such as `NCCL_DEBUG: WARN`, with strings as values. Names of interfaces and HCAs are those of the
+    pod network."""
     host_network_env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
     """The variables of pods with `hostNetwork`, beside those of `env` and before them. A name of an interface or HCA in
     `env` only is not injected there, with a warning."""
@@ -121,8 +120,8 @@ def _elsewhere(pod: Pod) -> tuple[str, str, str] | None:
 RULE = Rule(
     key="ncclEnv",
     promise="Containers with several GPUs, and those of jobs on several nodes, get the platform's NCCL environment.",
-    problem="Everybody who trains on several GPUs or nodes has to find out what NCCL needs on this network; until then "
-    "training is slow, or ends in a time-out that does not say why.",
+    problem="Everybody has to find out what NCCL needs on this network; until then training is slow, or ends in "
+    "a time-out.",
     example=Example(
         training_pod(container="env: [{name: NCCL_DEBUG, value: INFO}]", resources="{limits: {nvidia.com/gpu: 8}}"),
         {"env": {"NCCL_DEBUG": "WARN", "NCCL_IB_TIMEOUT": "22"}},

@@ -156,8 +156,7 @@ _POOL = {"required": [{"key": "example.com/pool", "operator": "In", "values": ["
 RULE = Rule(
     key="nodeAffinity",
     promise="GPU pods run only on the nodes that the platform names.",
-    problem="GPU pods land wherever a GPU is free: training on the nodes that were kept for inference, and the other "
-    "way round.",
+    problem="Training lands on the nodes that were kept for inference, and the other way round.",
     example=Example(training_pod("nodeSelector: {example.com/pool: inference}"), _POOL),
     settings=Settings,
     mutate=mutate,

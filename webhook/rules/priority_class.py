@@ -134,8 +134,7 @@ def references(settings: Settings) -> Iterator[ClassName]:
 RULE = Rule(
     key="priorityClass",
     promise="GPU pods have a PriorityClass that their namespace may use.",
-    problem="All GPU pods are equally important, so that an experiment keeps the GPUs that production waits for, or a "
-    "team gives all of its pods the highest class there is.",
+    problem="An experiment keeps the GPUs that production waits for, or a team gives all its pods the highest class.",
     example=Example(training_pod("priorityClassName: production"), {"name": "training", "allowed": ["batch-*"]}),
     settings=Settings,
     mutate=mutate,

@@ -23,9 +23,8 @@ class Settings(InjectionSettings):
 
     inject: Literal["none", "preferred", "always"] = "none"
     """What GPU pods of a ReplicaSet get if they do not say how they spread. `preferred`: a topology spread constraint
-    with `ScheduleAnyway`, in place of the scheduler's defaults; where GPUs are short, pods still share a node. Not in a
-    cluster with nodes of Karpenter, which treats it as a requirement and makes one node for each pod. `always`: there,
-    too."""
+    with `ScheduleAnyway`, so that pods share a node where GPUs are short; not where Karpenter makes nodes, which treats
+    it as a requirement. `always`: there, too."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SpreadOverNodes]:
@@ -79,7 +78,7 @@ spec:
 RULE = Rule(
     key="replicaSpread",
     promise="Replicas of a GPU workload do not all run on one node.",
-    problem="One node with many GPUs takes all replicas of a service, and when that node fails, the service is down.",
+    problem="One node takes all replicas of a service, and when it fails, the service is down.",
     example=Example(_DEPLOYMENT, {}, Mode.WARN),
     settings=Settings,
     mutate=mutate,

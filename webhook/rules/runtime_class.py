@@ -82,8 +82,8 @@ def lacking_handler(runtime_class: RuntimeClass, nodes: Sequence[NodeClass]) -> 
 RULE = Rule(
     key="runtimeClass",
     promise="Pods that request NVIDIA GPUs run under the RuntimeClass of NVIDIA's container toolkit.",
-    problem="Where NVIDIA's runtime is not the default of the nodes, a container starts without the driver's "
-    "libraries, and its program finds no GPU.",
+    problem="Where NVIDIA's runtime is not the default, a container starts without the driver's libraries and "
+    "finds no GPU.",
     example=Example(training_pod()),
     settings=Settings,
     mutate=mutate,

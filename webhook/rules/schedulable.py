@@ -152,7 +152,7 @@ def _missing_claims(pod: Pod, facts: Facts) -> Iterator[Advice]:
 RULE = Rule(
     key="schedulable",
     promise="A pod that no node could ever run is reported when it is created.",
-    problem="A pod that no node could ever run stays Pending, and the one event that says why is read hours later.",
+    problem="Such a pod stays Pending, and the one event that says why is read hours later.",
     example=Example(
         mode=Mode.WARN,
         manifest=training_pod(

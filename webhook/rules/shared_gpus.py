@@ -204,8 +204,8 @@ def _refuses_several(nodes: NodeClass) -> bool:
 RULE = Rule(
     key="sharedGpus",
     promise="A container requests at most one unit of a shared GPU, and shares GPUs only where the policy allows it.",
-    problem="People request several shares of a GPU to get more of it, do not get more, or find that their pod failed "
-    "on its node with UnexpectedAdmissionError.",
+    problem="People request several shares of a GPU, and get no more of it, or a pod that failed with "
+    "UnexpectedAdmissionError.",
     example=Example(
         training_pod(resources="{limits: {nvidia.com/gpu.shared: 4}}"), {"failRequestsGreaterThanOne": True}
     ),

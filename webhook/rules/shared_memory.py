@@ -249,8 +249,8 @@ def _size(pod: Pod, settings: Settings, having: Sequence[Container]) -> tuple[in
 RULE = Rule(
     key="sharedMemory",
     promise="Containers with GPUs get a memory-backed /dev/shm.",
-    problem='Data loaders of PyTorch die of a bus error and NCCL of "No space left on device", because processes share '
-    "data in /dev/shm, which has only 64 MiB in a container.",
+    problem='Data loaders of PyTorch die of a bus error and NCCL of "No space left on device", because /dev/shm '
+    "has only 64 MiB.",
     example=Example(training_pod(resources="{limits: {nvidia.com/gpu: 2, memory: 64Gi}}")),
     settings=Settings,
     mutate=mutate,

@@ -140,7 +140,7 @@ spec:
 RULE = Rule(
     key="timeLimit",
     promise="Interactive GPU pods end after a while.",
-    problem="A notebook that somebody forgot on Friday keeps its GPU over the weekend, while others wait for one.",
+    problem="A notebook that somebody forgot on Friday keeps its GPU over the weekend.",
     example=Example(_SERVER, {"max": "8h"}),
     settings=Settings,
     mutate=mutate,

@@ -99,7 +99,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddToleration
 RULE = Rule(
     key="tolerations",
     promise="GPU pods tolerate the taints of GPU nodes.",
-    problem="GPU nodes are tainted to keep other pods away; most people do not know it, and their pods stay Pending.",
+    problem="GPU nodes are tainted; people do not know it, and their pods stay Pending.",
     example=Example(training_pod()),
     settings=Settings,
     mutate=mutate,

@@ -379,8 +379,8 @@ spec:
 RULE = Rule(
     key="visibleDevices",
     promise="No container uses a GPU that it did not request.",
-    problem="A container that sets NVIDIA_VISIBLE_DEVICES to all, or whose image does, uses every GPU of its node, "
-    "beside the containers that requested them, and no quota counts it.",
+    problem="A container that sets NVIDIA_VISIBLE_DEVICES to all, or whose image does, uses every GPU of its "
+    "node, and no quota counts it.",
     example=Example(_WITHOUT_ASKING),
     settings=Settings,
     mutate=mutate,
