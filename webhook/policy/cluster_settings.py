@@ -69,21 +69,20 @@ class DeclaredSettings(CamelModel):
     """Names of one kind of GPUs."""
 
     name: Annotated[str, AfterValidator(_resource_name), Field(examples=["example.com/vgpu"])]
-    """Name of the resource, or a glob of names in one domain: `*` stands for any text, `?` for one character. Resources
-    that are known to be GPUs keep their meaning even if the glob matches them."""
+    """Name of the resource, or a glob of names in one domain (`*` is any text, `?` one character). Known GPUs keep
+    their meaning."""
     gpu: bool = True
-    """`false` says that the devices of a device class (`deviceclass.resource.kubernetes.io/...`) are no GPUs. No other
-    name needs it, since names that are not declared are no GPUs."""
+    """`false`: the devices of a device class (`deviceclass.resource.kubernetes.io/...`) are no GPUs. No other name
+    needs it."""
     vendor: Vendor | None = None
-    """Who made the GPUs: `nvidia`, `amd`, `intel`, or `other`. The limit of a model in a quota counts only GPUs of the
-    model's vendor. Required, unless `gpu` is false."""
+    """Who made the GPUs. The limit of a model in a quota counts only GPUs of its vendor. Required, unless `gpu` is
+    false."""
     share: Share = Share.WHOLE
-    """What one unit gives: a `whole` GPU, a GPU that is `shared` with others at the same time, a `slice` of a GPU, a
-    GPU that goes to a virtual machine (`passthrough`), or all GPUs of the `node`. What a unit weighs in a quota is set
-    in `weights` of the quota, and is 1 otherwise."""
+    """What one unit gives: a `whole` GPU, one that is `shared`, a `slice`, one that goes to a virtual machine
+    (`passthrough`), or all GPUs of the `node`. `weights` of a quota say what it weighs, else it is 1."""
     dra: bool = False
-    """Whether a DRA driver gives it, by the `extendedResourceName` of a DeviceClass: then no node lists it, and pods
-    that request it get no RuntimeClass and no environment variables. Always true of a device class."""
+    """Whether a DRA driver gives it, by an `extendedResourceName`: then no node lists it, and its pods get no
+    RuntimeClass and no environment variables. Always true of a device class."""
 
     @model_validator(mode="after")
     def _says_something(self) -> "DeclaredSettings":
@@ -247,31 +246,27 @@ class PoolSettings(CamelModel):
     name: Annotated[LabelValue, Field(min_length=1, examples=["h100-spot"])]
     """Name of the pool, for messages; unique in its list."""
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
-    """Labels of its nodes that pods may select. Labels that follow from the keys below need not be repeated, and
-    `kubernetes.io/os` is `linux` unless written here."""
+    """Labels of its nodes that pods may select, beside those that follow from the keys below; `kubernetes.io/os` is
+    `linux` unless written here."""
     taints: tuple[PoolTaint, ...] = ()
     """Taints of its nodes."""
     driver: Annotated[str, AfterValidator(_driver), Field(examples=["550.54.15"])] | None = None
-    """Version of the NVIDIA driver, in quotes, such as `"550.54.15"`, or its branch alone, `"550"`. It becomes the
-    labels     `nvidia.com/cuda.driver-version.*`, and the older `nvidia.com/cuda.driver.*`. Unset: not known."""
+    """Version of the NVIDIA driver, in quotes, such as `"550.54.15"`, or its branch, `"550"`. Unset: not known."""
     product: Annotated[LabelValue, Field(min_length=1, examples=["NVIDIA-H100-80GB-HBM3"])] | None = None
-    """The GPU as the label `nvidia.com/gpu.product` names it, such as `NVIDIA-H100-80GB-HBM3`. If the GPU is known, its
-    nodes also have the labels `nvidia.com/gpu.family` and `nvidia.com/gpu.compute.*`; write others, such as
-    `nvidia.com/gpu.memory`, in `labels`. Unset: not known, and pods that select `nvidia.com/gpu.product` do not fit the
-    pool, which is how cluster autoscalers see it, too."""
+    """The GPU as the label `nvidia.com/gpu.product` names it. Of a known GPU the nodes also have
+    `nvidia.com/gpu.family` and `nvidia.com/gpu.compute.*`; write others in `labels`. Unset: pods that select a product
+    do not fit the pool."""
     gpus: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """GPUs on each node. For NVIDIA GPUs it becomes the label `nvidia.com/gpu.count`. Unset: not known."""
+    """GPUs on each node (`nvidia.com/gpu.count`). Unset: not known."""
     resource: Annotated[str, AfterValidator(_gpu_resource), Field(examples=["nvidia.com/gpu"])] = "nvidia.com/gpu"
     """Name of the GPU resource that its nodes offer. Nodes with NVIDIA GPUs also get the label
     `nvidia.com/gpu.present`."""
     arch: Literal["amd64", "arm64"] | None = None
-    """CPU architecture. It becomes the label `kubernetes.io/arch`. Unset: the one in `labels`, else the one of a
-    `product` with a CPU on the same board, such as NVIDIA-GB200, else `amd64`."""
+    """CPU architecture. Unset: the one in `labels`, else that of a `product` with a CPU on its board, such as
+    NVIDIA-GB200, else `amd64`."""
 
     next: NextDriverSettings | None = None
-    """The driver that its nodes will have, and from when on. Until then `cudaDriver` warns of pods whose images would
-    not run there any more; it refuses none for it. From then on it is the `driver` of the pool. Unset: no change is
-    planned."""
+    """The driver that its nodes will have, and from when on. Unset: no change is planned."""
 
     _known: Accelerators = PrivateAttr(default_factory=lambda: BUILT_IN)
     _tables: CudaTables = PrivateAttr(default_factory=lambda: SHIPPED)  # a default is copied whole each time
