@@ -55,11 +55,6 @@ def test_what_the_container_sets_in_any_form_is_never_overridden(own):
     assert advice(RULE, raw) == []
 
 
-def test_what_the_container_sets_beside_it_stays_first():
-    other = [{"name": "HOME", "value": "/home"}]
-    assert env_of(pod(container(gpus=1, env=other))) == [*other, *OURS]
-
-
 @each(
     "raw",
     {
@@ -141,11 +136,6 @@ def test_a_prefix_says_which_variables_may_come_from_elsewhere(prefix, is_ours):
     raw = pod(container(gpus=1, envFrom=[{**FROM_CONFIG[0], "prefix": prefix}]))
     assert is_left_alone(RULE, raw) is not is_ours
     assert bool(advice(RULE, raw)) is not is_ours
-
-
-@pytest.mark.parametrize("source", [None, []], ids=["null", "empty"])
-def test_an_env_from_of_nothing_is_none(source):
-    assert env_of(pod(container(gpus=1, envFrom=source))) == OURS
 
 
 @each(

@@ -214,25 +214,6 @@ def test_a_pod_for_devices_that_only_gpu_nodes_have_is_left_alone(others, is_tol
     assert bool(told(raw, facts=facts)) is is_told
 
 
-def test_thousands_of_tolerations_and_zeros_are_answered_in_few_words():
-    many = [{"key": "nvidia.com/gpu", "value": f"{number}" * 9} for number in range(5000)]
-    zeros = [container(f"c{number}" * 20, gpus=0) for number in range(500)]
-    raw = pod(*zeros, tolerations=[NAMED, *many])
-    nodes = [
-        node(f"n{number}", taints=[{**GPU_TAINT, "value": f"{number}" * 9}], capacity=GPUS) for number in range(50)
-    ]
-    (found,) = violations(RULE, raw, {}, ClusterFacts.of(nodes))
-    assert "onto 50 GPU nodes by tolerating" in found.found
-    assert len(found.found) + len(found.remedy) < 700
-
-
-def test_thousands_of_tolerations_that_compare_are_one_in_the_message():
-    numbered = node("numbered", taints=[{"key": "nvidia.com/gpu", "value": "5", "effect": "NoSchedule"}], capacity=GPUS)
-    many = [{"key": "nvidia.com/gpu", "operator": "Lt", "value": str(bound)} for bound in range(1000)]
-    expected = [message("1 GPU node", "nvidia.com/gpu=999")]
-    assert told(tolerating(*many), facts=ClusterFacts.of([numbered])) == expected
-
-
 def _without_gpus(raw):
     """Both tolerate the taint of GPU nodes; the one that passes can land on none of them."""
     pod = container_with(tolerating_gpu_nodes(raw), "resources", {"requests": {"cpu": "1", "memory": "1Gi"}})

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import container, each, messages, pod, settings_of, term, terms
 from webhook.quota.amounts import MIG_RESOURCES
-from webhook.quota.quotas import Limit, Measure, UnspecifiedModel
+from webhook.quota.quotas import Limit, Measure
 from webhook.rules.gpu_quota import RULE, Settings
 
 SLICE = "nvidia.com/mig-1g.10gb"
@@ -92,16 +92,6 @@ def test_limits_are_named_in_one_order():
         Limit(Measure.MODEL, "T4", Fraction(16)),
         Limit(Measure.RESOURCE, SLICE, Fraction(14)),
     )
-
-
-def test_settings_without_numbers_limit_nothing():
-    assert settings_of(RULE, {}).limits == ()
-
-
-def test_how_pods_are_counted_comes_from_the_settings():
-    counting = settings_of(RULE, {"weights": {"nvidia.com/gpu.shared": "1/4"}, "unspecifiedModel": "deny"}).counting
-    assert counting.weights == {"nvidia.com/gpu.shared": Fraction(1, 4)}
-    assert counting.unspecified_model is UnspecifiedModel.DENY
 
 
 def test_settings_are_printed_as_they_are_written():

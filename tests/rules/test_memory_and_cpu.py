@@ -150,11 +150,6 @@ def test_a_pod_without_gpus_may_be_as_unequal_as_it_likes():
     assert messages(RULE, pod(container(), resources=whole), EQUAL) == []
 
 
-def test_a_limit_that_nobody_wrote_as_a_text_is_shown_as_a_number():
-    (message,) = messages(RULE, pod(gpu({"memory": 2000, "cpu": 1}, {"memory": 1000})), EQUAL)
-    assert "requests 1000 of memory and may use up to 2000;" in message
-
-
 def test_settings_that_ask_for_nothing_say_what_is_to_be_written():
     nothing = {"memoryLimit": False, "cpuRequest": False}
     remedy = "set one of memoryLimit, cpuRequest and memoryRequestEqualsLimit, or disable the rule"

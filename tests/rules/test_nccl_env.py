@@ -89,20 +89,11 @@ def test_one_variable_is_spoken_of_in_the_singular(says):
     says(advice(RULE, raw, SETTINGS))
 
 
-def test_a_container_with_env_from_that_sets_all_of_them_needs_no_warning():
-    assert advice(RULE, pod(container(gpus=2, envFrom=FROM_CONFIG, env=OURS)), SETTINGS) == []
-
-
 def test_variables_that_carry_another_prefix_are_no_reason_to_leave_a_container_alone(says):
     sources = [{"prefix": "DB_", "secretRef": {"name": "db"}}, {"prefix": "NCCL_I", "configMapRef": {"name": "ib"}}]
     raw = pod(container(gpus=2, envFrom=sources))
     assert env_of(raw) == [OURS[0]]
     says(advice(RULE, raw, SETTINGS))
-
-
-@pytest.mark.parametrize("nothing", [None, []], ids=["null", "empty"])
-def test_an_env_from_of_nothing_is_none(nothing):
-    assert env_of(pod(container(gpus=2, envFrom=nothing))) == OURS
 
 
 def test_the_policy_may_ask_for_it_with_env_from_too():

@@ -229,10 +229,6 @@ def test_preferences_and_requirements_go_together():
     }
 
 
-def test_a_lost_requirement_refuses_by_default():
-    assert settings_of(RULE, {}).if_missing == "refuse"
-
-
 @pytest.mark.parametrize(
     "values",
     [

@@ -8,7 +8,6 @@ from tests.rules.rule_case import RuleCase, RulePods, spec_with
 from tests.rules.samples import Cluster, advice, container, each, is_left_alone, mutated, pod, settings_of, violations
 from webhook.model.node import PriorityClass
 from webhook.rules.priority_class import RULE
-from webhook.rules.rule import ClassKind, ClassName
 
 NORMAL = PriorityClass("normal", 100, is_default=True)
 OTHERS = tuple(PriorityClass(name, 1000, preempts=False) for name in ("training", "production", "batch-low"))
@@ -212,24 +211,6 @@ def test_settings_that_do_nothing_say_what_is_to_be_written(values, remedy):
 def test_settings_without_sense_are_refused(values):
     with pytest.raises(ValidationError):
         settings_of(RULE, values)
-
-
-@each(
-    "values, names",
-    {
-        "nothing": ({}, []),
-        "the one that is set": (TRAINING, ["training"]),
-        "globs name nothing": ({"name": "a", "allowed": ["b", "c-*", "a", "?"]}, ["a", "b"]),
-    },
-)
-def test_the_classes_that_settings_name_can_be_looked_for_in_the_cluster(values, names):
-    assert [ClassName(ClassKind.PRIORITY, name) for name in names] == list(RULE.references(settings_of(RULE, values)))
-
-
-def test_a_very_long_name_of_a_class_is_cut_in_the_message():
-    """Kubernetes refuses it in a pod, but not in a custom resource that makes pods."""
-    (said,) = refused(gpu_pod(priorityClassName="x" * 1_000_000), {"allowed": ["training"]})
-    assert said.startswith(f"spec.priorityClassName: is {'x' * 77}...; ")
 
 
 CASE = RuleCase(

@@ -92,10 +92,6 @@ def test_where_karpenter_makes_nodes_replicas_are_spread_only_if_the_policy_insi
     assert said(replica(), insisting, facts=facts) == []
 
 
-def test_nothing_is_added_unless_the_policy_says_so():
-    assert is_left_alone(RULE, replica())
-
-
 def test_the_revision_of_a_rollout_is_a_label_like_any_other():
     labels = {"app": "chat", "rollouts-pod-template-hash": "7c9"}
     (spread,) = mutated(RULE, replica(labels=labels), PREFERRED)["spec"]["topologySpreadConstraints"]

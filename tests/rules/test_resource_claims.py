@@ -7,7 +7,6 @@ from pydantic import ValidationError
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
 from tests.rules.samples import Cluster, container, each, pod, settings_of, violations
 from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, ClaimObject, Devices, requested_classes, requests_of
-from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.resource_claims import RULE
 
 GPU, MIG, OTHER = "gpu.nvidia.com", "mig.nvidia.com", "h200.example.com"
@@ -115,20 +114,6 @@ def test_a_device_class_as_an_extended_resource_is_judged_alike(amount, is_refus
     expected += "policy denies *.example.com. Request another class, or ask the platform team."
     assert found(raw, WITHOUT_OTHER) == [expected] * is_refused
     assert found(raw, {}) == []
-
-
-def test_names_of_any_length_are_cut_in_messages():
-    raw = claiming("t" * 10_000)
-    raw["spec"]["resourceClaims"][0]["name"] = "n" * 10_000
-    (said,) = found(raw, WITHOUT_OTHER, **{"t" * 10_000: ((Devices("c" * 10_000 + ".example.com"),),)})
-    assert len(said) < 500
-
-
-@pytest.mark.parametrize("written", [7, "gpu", [7], [{"name": 7}], [{}], {"name": "gpu"}])
-def test_claims_that_the_api_server_refuses_are_passed_over(written):
-    settings = settings_of(RULE, ONLY_NVIDIA)
-    raw = pod(container(), resourceClaims=written)
-    assert list(RULE.validate(pod_from_raw(raw), settings, Cluster())) == []
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,6 @@ def test_it_is_set_where_the_cluster_has_it(resource):
     assert mutated(RULE, raw, facts=HAS_CLASS)["spec"]["runtimeClassName"] == "nvidia"
 
 
-def test_null_is_no_runtime_class():
-    raw = pod(container(gpus=1), runtimeClassName=None)
-    assert mutated(RULE, raw, facts=HAS_CLASS)["spec"]["runtimeClassName"] == "nvidia"
-
-
 @each(
     "raw",
     {

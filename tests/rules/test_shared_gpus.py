@@ -158,17 +158,9 @@ def test_nothing_is_said_while_one_candidate_is_not_shared_for_certain(beside, s
     assert told(TWO, beside) == told(TWO, shared, beside) == []
 
 
-def test_one_unit_of_a_share_is_allowed():
-    assert told(pod(container("a", 1), container("b", 1)), labels.MPS) == []
-
-
 def test_nothing_is_said_where_no_node_matches():
     assert told(TWO, labels.MPS, selects=lambda _: False) == []
     assert told(TWO) == []
-
-
-def test_every_container_is_told_of_shares_by_labels():
-    assert len(told(pod(container("a", 2), container("b", 3), container("c", 1)), labels.MPS)) == 2
 
 
 def cluster(**nodes: Mapping[str, str]) -> ClusterFacts:
@@ -195,11 +187,6 @@ def test_a_pod_that_is_bound_to_a_node_counts_by_that_node():
     assert len(judged(pod(container(gpus=2), nodeName="shared"), facts)) == 1
     assert judged(pod(container(gpus=2), nodeName="whole"), facts) == []
     assert judged(pod(container(gpus=2), nodeName="gone"), facts) == []
-
-
-def test_a_pod_that_selects_shared_nodes_is_told():
-    facts = cluster(shared=labels.MPS, whole=labels.WHOLE)
-    assert len(judged(pod(container(gpus=2), nodeSelector={"pool": "shared"}), facts)) == 1
 
 
 def test_all_nodes_count_for_a_pod_in_a_queue_whatever_their_taints():
