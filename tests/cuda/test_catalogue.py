@@ -15,10 +15,6 @@ from webhook.model.versions import parse_version
 
 TOOLKITS = SHIPPED.toolkits
 
-NGC, GCE = "nvcr.io/nvidia", "us-docker.pkg.dev/gce-ai-infra"
-KUBEFLOW = "ghcr.io/kubeflow"
-NIM = "nvcr.io/nim"
-
 
 def looked_up(image):
     return look_up(parse_reference(image))

@@ -19,7 +19,7 @@ from webhook.model.versions import parse_version
 from webhook.yaml_files.shipped_tables import read_rows
 
 V100, T4, A100 = "Tesla-V100-SXM2-32GB", "Tesla-T4", "NVIDIA-A100-SXM4-80GB"
-H100, B200, RTX5090 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-B200", "NVIDIA-GeForce-RTX-5090"
+H100, B200 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-B200"
 PAIRS = [
     pytest.param(pair, id=f"{pair['image'].rpartition('/')[2]} on {pair['product']} with {pair['driver']}")
     for pair in yaml.safe_load(Path(__file__).with_name("compiled.yaml").read_text())

@@ -1,7 +1,6 @@
 """On a GPU newer than its CUDA, an image without PTX does not run, and any other image is unknown."""
 
 from tests.golden import golden
-from webhook.cuda.checks import Verdict
 from webhook.cuda.compiled_code import Kernels, kernels_of
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.offer import offer_from
@@ -10,7 +9,6 @@ from webhook.model.versions import parse_version
 
 B200 = {"product": "NVIDIA-B200", "driver": "570.133.20"}
 H100 = {"product": "NVIDIA-H100-80GB-HBM3", "driver": "570.133.20"}
-NO, MAYBE, YES = Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.COMPATIBLE
 
 
 @golden

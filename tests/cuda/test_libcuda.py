@@ -21,7 +21,7 @@ PAIRS = yaml.safe_load(Path(__file__).with_name("libcuda_pairs.yaml").read_text(
 VLLM, TEI = "vllm/vllm-openai:v0.15.0", "ghcr.io/huggingface/text-embeddings-inference"
 CUDA_128 = "nvidia/cuda:12.8.1-base-ubuntu22.04"
 NGC = "nvcr.io/nvidia/pytorch:25.10-py3"
-COMPAT, SYSTEM, GKE = "/usr/local/cuda/compat", "/usr/lib/x86_64-linux-gnu", "/usr/local/nvidia/lib64"
+COMPAT, SYSTEM = "/usr/local/cuda/compat", "/usr/lib/x86_64-linux-gnu"
 
 
 def judged(

@@ -13,10 +13,7 @@ from webhook.cuda.releases import RELEASES
 from webhook.model.image import parse_reference
 from webhook.model.versions import parse_version
 
-DYNAMO = "nvcr.io/nvidia/ai-dynamo"
-LLM_D, KAITO = "ghcr.io/llm-d", "mcr.microsoft.com/aks/kaito"
 TGI, TEI = "ghcr.io/huggingface/text-generation-inference", "ghcr.io/huggingface/text-embeddings-inference"
-KATIB = "docker.io/kubeflowkatib"
 
 
 def looked_up(image):

@@ -125,7 +125,6 @@ FACTORS = st.one_of(
     st.sampled_from(["foo=1", "cuda", "brand>a", ""]),
 )
 REQUIREMENTS = st.lists(st.lists(FACTORS, max_size=3).map(",".join), max_size=4).map(" ".join)
-MAYBE = st.none() | VERSIONS
 
 
 @checked

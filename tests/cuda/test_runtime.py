@@ -11,8 +11,8 @@ from webhook.gpus.steering import Cause
 from webhook.model.versions import parse_version
 
 RUNS, FORWARD = Verdict.COMPATIBLE, Verdict.FORWARD_COMPAT_ONLY
-NO, MAYBE = Verdict.INCOMPATIBLE, Verdict.UNKNOWN
-A100, RTX3090, RTX8000 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-GeForce-RTX-3090", "Quadro-RTX-8000"
+NO = Verdict.INCOMPATIBLE
+A100, RTX3090 = "NVIDIA-A100-SXM4-80GB", "NVIDIA-GeForce-RTX-3090"
 
 
 def find(needed, compat=Compat.NO, **node):

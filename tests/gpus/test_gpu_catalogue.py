@@ -11,7 +11,6 @@ from webhook.model.accelerators import Vendor
 from webhook.model.pod_reader import pod_from_raw
 
 PRODUCT = "nvidia.com/gpu.product"
-GKE = "cloud.google.com/gke-accelerator"
 INSTANCE = "node.kubernetes.io/instance-type"
 HBM3 = "NVIDIA-H100-80GB-HBM3"
 T4 = "Tesla-T4"

@@ -10,16 +10,9 @@ from webhook.gpus.gpu_shares import GPU, SHARED_GPU, GpuShare, Sharing, share_of
 
 PRODUCT, REPLICAS = "nvidia.com/gpu.product", "nvidia.com/gpu.replicas"
 STRATEGY, MIG = "nvidia.com/gpu.sharing-strategy", "nvidia.com/mig.strategy"
-ACCELERATOR = "cloud.google.com/gke-accelerator"
 CLIENTS, GKE_SHARING = "cloud.google.com/gke-max-shared-clients-per-gpu", "cloud.google.com/gke-gpu-sharing-strategy"
 PARTITION = "cloud.google.com/gke-gpu-partition-size"
 A100, SLICE = "NVIDIA-A100-SXM4-40GB", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"
-
-
-def found(product: str | None, replicas: str | None = "1", strategy: str | None = "none", mig: str | None = None):
-    """The labels of GPU Feature Discovery; None where it writes none."""
-    labels = {PRODUCT: product, REPLICAS: replicas, STRATEGY: strategy, MIG: mig}
-    return {key: value for key, value in labels.items() if value is not None}
 
 
 @golden

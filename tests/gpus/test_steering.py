@@ -62,7 +62,6 @@ PARTITION, ACCELERATOR = "cloud.google.com/gke-gpu-partition-size", "cloud.googl
 CLIENTS, REPLICAS = "cloud.google.com/gke-max-shared-clients-per-gpu", "nvidia.com/gpu.replicas"
 MEMORY, TYPE = "nvidia.com/gpu.memory", "node.kubernetes.io/instance-type"
 A100_80 = {ACCELERATOR: "nvidia-a100-80gb"}
-SLICED = {**A100_80, PARTITION: "1g.10gb"}
 SHARED = {PRODUCT: "NVIDIA-A100-SXM4-80GB-SHARED", REPLICAS: "8", MEMORY: "81920"}
 
 

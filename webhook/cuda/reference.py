@@ -49,26 +49,12 @@ def _matrix(tables: CudaTables) -> Iterator[str]:
 
 def _cell(cuda: Version, branch: Branch, tables: CudaTables) -> str:
     driver = Version((branch.number, _LAST_OF_BRANCH))
-    offer = Offer(driver=driver, compute=_compute(cuda, branch, tables), arch="amd64", is_data_center=True)
+    offer = Offer(driver=driver, arch="amd64", is_data_center=True)
     verdict = judge(Need(BuiltFor.CUDA, cuda, "table", compat=Compat.YES), offer, tables).verdict
     if verdict is Verdict.COMPATIBLE:
         native = tables.toolkits.native_driver(cuda)
         return "N" if native is not None and driver.at_least(native) else "M"
     return {Verdict.FORWARD_COMPAT_ONLY: "F", Verdict.UNKNOWN: "?"}.get(verdict, "")
-
-
-def _compute(cuda: Version, branch: Branch, tables: CudaTables) -> Version | None:
-    """A compute capability that both CUDA and branch support, so that only the driver decides."""
-    for generation in tables.capabilities.rows:
-        known = tables.first_cuda(generation.compute)
-        least = generation.first_branch or 0
-        most = generation.last_branch or branch.number
-        need = Need(BuiltFor.CUDA, cuda, "table")
-        if known is None or not cuda.at_least(known.possible) or not least <= branch.number <= most:
-            continue
-        if judge(need, Offer(compute=generation.compute, is_data_center=True), tables).verdict is Verdict.UNKNOWN:
-            return generation.compute
-    return None
 
 
 def _drivers(tables: CudaTables) -> Iterator[str]:
