@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.build import FACTS, request
+from tests.engine.test_exceptions import END, ENTRY, written
 from tests.facts.claim_samples import claiming_pod, made_for, stored_claim
-from tests.test_exceptions import END, ENTRY, written
 from webhook.admission import claim_phase
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse
 from webhook.admission.claim_phase import CONTROLLERS, SCHEDULER, PodLookUp, PodsOfClaims, PodUnknownError

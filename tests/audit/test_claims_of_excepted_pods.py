@@ -9,8 +9,8 @@ import pytest
 from tests.admission.test_claims_of_excepted_pods import BERT, LABELLED, NO_TEMPLATE, NOW, made
 from tests.audit.audits import report_of
 from tests.build import FACTS, container
+from tests.engine.test_exceptions import written
 from tests.facts.claim_samples import for_extended_resources, stored_claim
-from tests.test_exceptions import written
 from webhook.audit.documents import Document
 from webhook.audit.object_sources import Background, ObjectSource
 from webhook.audit.owners import Owners

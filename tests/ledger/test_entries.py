@@ -67,6 +67,8 @@ def test_uids_are_16_bytes():
         pytest.param(
             {"kinds": [{"gpus": {}, "models": [1]}]}, "kinds.0.models.0: Input should be a valid string", id="models"
         ),
+        pytest.param({"kinds": [{"gpus": {}, "requests": [[]]}]}, "kinds.0.requests.0: List should", id="no choice"),
+        pytest.param({"kinds": [{"gpus": {}, "requests": [7]}]}, "kinds.0.requests.0: Input should", id="no request"),
         pytest.param({"entries": {"a": {"0": ""}}}, "entries.a.0: no kind has this number", id="no kind"),
         pytest.param({"entries": {"a": {"-1": ""}}, "kinds": [KIND]}, "entries.a.-1: no kind", id="negative"),
         pytest.param({"entries": {"a": {"0": "%"}}, "kinds": [KIND]}, "entries.a.0: uids are no base64", id="base64"),

@@ -314,7 +314,7 @@ class LedgerMachine(RuleBasedStateMachine):
         for claim in self._claims(replica, pod):
             ledger = replica.ledgers.of(claim.quota.key)
             held = self.store.read(claim.quota.key, 1)
-            if ledger.stale.look_up_from > self.now:
+            if ledger.cache.look_up_from > self.now:
                 return  # a list has taken long a moment ago
             blockers = []
             for uid, demand in (held.entries.by_uid if held else {}).items():

@@ -165,22 +165,6 @@ def test_what_claims_request_is_written_and_read() -> None:
     assert len(raw["kinds"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("requests", "fault"),
-    [
-        ([[]], "a request has no alternative"),
-        ([[{"gpu": "nvidia.com/gpu", "number": 0}]], "expected a whole number from 1"),
-        ([[{"gpu": 7, "number": 1}]], "expected a string"),
-        ([7], "expected a list"),
-    ],
-)
-def test_what_is_no_request_is_told(requests: object, fault: str) -> None:
-    packed = {"vision": {"0": "AAAAAAAAAAAAAAAAAAAAAQ=="}}
-    with pytest.raises(ValueError, match=fault) as told:
-        entries_from_raw({"kinds": [{"gpus": {}, "requests": requests}], "entries": packed})
-    assert "kinds[0].requests" in str(told.value)
-
-
 def test_keys_of_reservations_differ_by_pod_and_by_claim() -> None:
     pods, names = [UUID(int=number).bytes for number in (1, 2)], ("a", "b", "\ud800")
     found = {reservation_key(place, pod, name) for place in ("x", "y") for pod in pods for name in names}

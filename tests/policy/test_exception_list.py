@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner
 
-from tests.test_exceptions import ENTRY, written
+from tests.engine.test_exceptions import ENTRY, written
 from webhook.commands.main import main
 from webhook.policy.show import as_json, lines, listed, state
 

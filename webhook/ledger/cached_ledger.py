@@ -1,7 +1,4 @@
-"""One ledger as this replica last read or wrote it, and since when it has seen each entry.
-
-`StaleEntries` finds entries whose pods no longer count, or never came.
-"""
+"""One ledger as this replica last read or wrote it, since when it has seen each entry, and which entries are stale."""
 
 import logging
 import random
@@ -15,6 +12,12 @@ from webhook.ledger.ledger_store import LedgerError, StoredLedger
 from webhook.ledger.plan import Unconfirmed
 from webhook.quota.quotas import Demand
 
+_log = logging.getLogger("gpu_policy.quota")
+
+_REST = 4
+"""After a list of pods for a refusal, none is made for this many times as long as it took."""
+_MOST_LISTED = 32
+"""Most namespaces that are listed for a refusal; each takes a request."""
 LATE = "the ledger did not answer in time"
 
 _RESTS = 10
@@ -37,6 +40,8 @@ class CachedLedger:
         self._seen_lock = Lock()
         self.held: StoredLedger | None = None
         """The ledger as last read or written; None where there was none, or it was never read."""
+        self.look_up_from = -float("inf")
+        """The time from which pods may be listed for a refusal again."""
 
     @property
     def entries(self) -> Entries:
@@ -134,47 +139,29 @@ class CachedLedger:
     def _seconds(self, deadline: float) -> float:
         return min(self.left(deadline), self._timing.one_call)
 
+    # Entries whose pods no longer count, or never came
 
-_log = logging.getLogger("gpu_policy.quota")
-
-_REST = 4
-"""After a list of pods for a refusal, none is made for this many times as long as it took."""
-_MOST_LISTED = 32
-"""Most namespaces that are listed for a refusal; each takes a request."""
-
-
-class StaleEntries:
-    """Finds the entries of one ledger whose pods no longer count, or never came, by lists of pods."""
-
-    def __init__(self, key: str, context: LedgerContext, cache: CachedLedger) -> None:
-        self._key = key
-        self._cache = cache
-        self._pods, self._timing = context.pods, context.timing
-        self._observer, self._clock = context.observer, context.clock
-        self.look_up_from = -float("inf")
-        """The time from which pods may be listed for a refusal again."""
-
-    def before_refusal(self, entries: Entries, asking: Set[str], deadline: float) -> Set[bytes]:
+    def stale_before_refusal(self, asking: Set[str], deadline: float) -> Set[bytes]:
         """The stale entries by a consistent list; only what the watch knows if a list was made lately, or fails.
 
         The list may take half of the time that is left: the refusal has to be sent, too. `asking` are the namespaces
         with pods that are about to be refused.
         """
-        now = self._clock()
+        now, entries = self._clock(), self.entries
         known = self._pods.gone_among(entries.by_uid.keys())
         if now < self.look_up_from:
             return known
         namespaces = _some(entries.namespaces, asking)
         try:
-            return known | self.among(entries, namespaces, now + min((deadline - now) / 2, self._timing.one_call))
+            return known | self.stale(entries, namespaces, now + min((deadline - now) / 2, self._timing.one_call))
         except LedgerError as error:
-            _log.warning("quota %s: pods could not be listed before a refusal: %s", self._key, error)
+            _log.warning("quota %s: pods could not be listed before a refusal: %s", self.key, error)
             return known
         finally:
             took = self._clock() - now
             self.look_up_from = now + max(self._timing.look_up_every, took * (1 + _REST))
 
-    def among(self, entries: Entries, namespaces: frozenset[str], deadline: float) -> Set[bytes]:
+    def stale(self, entries: Entries, namespaces: frozenset[str], deadline: float) -> Set[bytes]:
         """The stale entries of these namespaces, by a list that begins now. Raises LedgerError.
 
         A pod that was stored once and is missing from the list is gone for good. A pod that was never seen is given up
@@ -185,10 +172,10 @@ class StaleEntries:
         if not uids:
             return frozenset()
         stored = self._pods.live_among(uids) | self._pods.gone_among(uids)
-        suspects = {uid for uid in uids if uid in stored or self._cache.outlasted(uid, since)}
-        live = self._pods.live_now(namespaces, self._cache.left(deadline))
+        suspects = {uid for uid in uids if uid in stored or self.outlasted(uid, since)}
+        live = self._pods.live_now(namespaces, self.left(deadline))
         self._observer.looked_up(self._clock() - since)
-        self._cache.confirm(live)
+        self.confirm(live)
         return suspects - live
 
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from threading import Lock
 
 from webhook.kubernetes.api_errors import ConflictError
-from webhook.ledger.cached_ledger import LATE, CachedLedger, StaleEntries
+from webhook.ledger.cached_ledger import LATE, CachedLedger
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.entries import Entries
 from webhook.ledger.ledger_store import LedgerError, StoredLedger, entered_demand
@@ -51,7 +51,6 @@ class Ledger:
         self._preparing = Lock()
         self._expects_others = False
         self._failed_at = -float("inf")
-        self.stale = StaleEntries(key, context, self.cache)
         self._asked_at = self._clock()
         self._log_from = -float("inf")
         self.queue = BatchQueue[PendingEntry | Correction](
@@ -192,7 +191,7 @@ class Ledger:
         state.is_verified = True
         self.cache.read(state.until)
         asking = {one.request.demand.namespace for one in all_pending}
-        state.stale |= self.stale.before_refusal(self.cache.entries, asking, state.until)
+        state.stale |= self.cache.stale_before_refusal(asking, state.until)
         return True
 
     def _pause(self) -> None:

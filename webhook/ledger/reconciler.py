@@ -178,7 +178,7 @@ class Reconciler:
         now, uids = self._clock(), entries.by_uid.keys()
         suspects = [uid for uid in uids - self._pods.live_among(uids) if ledger.cache.outlasted(uid, now)]
         namespaces = frozenset(entries.by_uid[uid].namespace for uid in suspects)
-        return ledger.stale.among(entries, namespaces, self._deadline()) if suspects else frozenset()
+        return ledger.cache.stale(entries, namespaces, self._deadline()) if suspects else frozenset()
 
     def _missing(self, key: str, entries: Entries, demands: Mapping[bytes, Demand]) -> dict[bytes, Demand]:
         """Pods without an entry in this round and the last, as far as a list shows them: the watch may be late."""

@@ -87,15 +87,6 @@ def test_warn_only_records_of_visible_devices_what_would_be_injected() -> None:
     assert [(finding.kind, finding.mode) for finding in outcome.findings] == [(FindingKind.INJECTION, Mode.AUDIT)]
 
 
-def test_warn_says_of_visible_devices_what_its_author_has_to_change_and_why() -> None:
-    raw = pod(1, spec={"containers": [container("c0", env=env("NVIDIA_VISIBLE_DEVICES", "all"))]})
-    (said,) = engine.simulate(raw, policy({"visibleDevices": {}}, mode="warn"), FACTS).warnings
-    assert said == (
-        'visibleDevices: spec.containers[c0].env[NVIDIA_VISIBLE_DEVICES]: is "all" in a container without NVIDIA GPUs '
-        "in its limits; it may only be void, none or empty there. Request a GPU in resources.limits, or set it to void."
-    )
-
-
 @pytest.mark.parametrize("key", MUTATORS)
 def test_audit_only_records_what_would_be_injected(key: str) -> None:
     outcome = engine.mutate(wanting_pod(), policy({key: INJECTING[key]}, mode="audit"), FACTS)
@@ -209,21 +200,6 @@ def test_one_missing_memory_limit_is_one_finding(memory_and_cpu: dict[str, Any],
     assert [finding.rule for finding in engine.simulate(UNLIMITED, using, FACTS).findings] == rules
     assert engine.mutate(UNLIMITED, using, FACTS).injected == ("sharedMemory",)
     assert [finding.rule for finding in engine.validate(UNLIMITED_VOLUME, using, FACTS).findings] == rules
-
-
-def test_a_volume_above_the_memory_limit_is_told_beside_what_other_rules_find() -> None:
-    volume = {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}}
-    raw = pod(
-        spec={
-            "volumes": [volume],
-            "containers": [
-                container("c0", limits={"nvidia.com/gpu": 1}, volumeMounts=[{"name": "dshm", "mountPath": "/dev/shm"}])
-            ],
-        }
-    )
-    outcome = engine.simulate(raw, policy({"sharedMemory": {}, "memoryAndCpu": {}}), FACTS)
-    assert [finding.rule for finding in outcome.findings] == ["sharedMemory", "memoryAndCpu"]
-    assert [finding.refuses for finding in outcome.findings] == [False, True]
 
 
 def test_the_rules_that_name_a_fault_declare_it() -> None:

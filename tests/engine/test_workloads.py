@@ -1,8 +1,11 @@
 """Workloads are judged by the pods that they would make: in which words, as firmly as what, and what counts as new."""
 
+import copy
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
 
 from tests.build import FACTS, WORKLOADS, container, pod, policy, requests_only, workload
 from tests.judged_workloads import (
@@ -17,27 +20,13 @@ from tests.judged_workloads import (
     said,
     training,
 )
-from tests.quota.quotas import own, shared_quota
+from tests.quota.quotas import own
+from tests.strategies import broken_pods, checked_on_pods
 from webhook import engine
-from webhook.facts.facts import ClusterFacts
+from webhook.engine.workloads import MOST_TEMPLATES
+from webhook.model.shape import ShapeError
+from webhook.outcome import FindingKind, Outcome
 from webhook.rules.rule_settings import Mode
-
-CUDA = {"cudaDriver": {"images": {"*": "13.0"}}}
-OLD_NODES = ClusterFacts.of(
-    [
-        {
-            "metadata": {
-                "name": "t4",
-                "labels": {
-                    "nvidia.com/gpu.product": "Tesla-T4",
-                    "nvidia.com/cuda.driver-version.full": "535.183.01",
-                },
-            },
-            "status": {"capacity": {"nvidia.com/gpu": "8"}},
-        }
-    ]
-)
-
 
 # What is said, and how firmly.
 
@@ -135,18 +124,6 @@ def test_an_object_that_makes_no_pods_is_of_no_concern() -> None:
     )
 
 
-# Warnings are whole sentences.
-
-
-def test_a_warning_says_whose_pods_it_means_what_was_found_and_what_to_do() -> None:
-    raw = training(image="pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime", workers=32)
-    finding = engine.validate_workload(raw, TEAM, policy(CUDA), OLD_NODES).findings[-1]
-    assert finding.warning == (
-        "cudaDriver: pod template of Worker (32 pods, 256 GPUs): spec.pytorchReplicaSpecs.Worker.template.spec."
-        f"containers[pytorch].image: {finding.message}. {finding.remedy}."
-    )
-
-
 @pytest.mark.parametrize("name", ["x" * 2_000_000, "\x1b[2J" * 500_000], ids=["long", "full of control characters"])
 def test_names_of_any_length_make_no_long_text(name: str) -> None:
     raw = training(9, 9, name=name, env=EXPOSED)
@@ -206,22 +183,6 @@ def test_a_quota_that_all_groups_pass_together_is_said_once() -> None:
     assert (finding.refuses, finding.warns) == (False, True)
 
 
-def test_a_quota_that_the_pods_of_one_group_pass_is_said_of_that_group() -> None:
-    assert said(training(master=0), own(gpus=24)) == [
-        "gpuQuota: pod template of Worker (4 pods, 32 GPUs): spec.pytorchReplicaSpecs.Worker.template.spec: its 4 pods "
-        "request 32 GPUs together; GPU quota 'team-vision' allows 24 GPUs in all, enough for 3 of them. Run 3 or "
-        "fewer, or request less in each."
-    ]
-
-
-def test_each_limit_that_all_groups_pass_together_is_said_once() -> None:
-    bound = own(gpus=32, byModel={"H100": 32}), shared_quota(byResource={"nvidia.com/gpu": 39})
-    together = [
-        finding.message.partition(";")[0].rpartition(" request ")[2] for finding in judged(training(), *bound).findings
-    ]
-    assert together == ["40 GPUs together", "40 H100 together", "40 nvidia.com/gpu together"]
-
-
 @pytest.mark.parametrize(
     ("raw", "gpus"),
     [
@@ -243,3 +204,95 @@ def test_a_review_hears_of_the_total_with_the_first_group_that_has_a_part_in_it(
     found = engine.template_outcomes(training(), TEAM, WARNING, FACTS, [own(gpus=32)])
     assert [[finding.rule for finding in one.findings] for one in found] == [["gpuQuota"], []]
     assert not any(one.is_refused for one in found)
+
+
+# Malformed templates.
+
+
+def broken(**changes: Any) -> dict[str, Any]:
+    raw = training(9, 8, **changes)
+    raw["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = 7
+    return raw
+
+
+PLACE = "spec.pytorchReplicaSpecs.Worker.template.spec.containers: found a number, expected a list"
+
+
+def test_a_malformed_template_is_a_warning_that_takes_nothing_from_the_others() -> None:
+    found = said(broken())
+    assert found[0].startswith("gpuLimits: pod template of Master")
+    assert found[1:] == [f"workloads: pod template of Worker (4 pods): {PLACE}. Correct the manifest."]
+    assert judged(broken()).refusals == ()
+
+
+def test_a_malformed_template_is_an_error_where_workloads_are_refused() -> None:
+    with pytest.raises(ShapeError, match=PLACE.replace(".", r"\.")):
+        judged(broken(), using=ENFORCING)
+
+
+def test_a_review_is_told_the_place_in_the_object() -> None:
+    with pytest.raises(ShapeError, match=PLACE.replace(".", r"\.")):
+        pods_foreseen(broken(), WARNING)
+
+
+@pytest.mark.parametrize("using", [WARNING, ENFORCING], ids=["warn", "enforce"])
+def test_an_object_that_was_malformed_before_can_still_be_changed(using: Any) -> None:
+    changed = broken()
+    changed["spec"]["runPolicy"] = {"suspend": True}
+    assert said(changed, using=using, old=broken()) == []
+
+
+def test_a_template_whose_old_version_was_malformed_is_new_as_a_whole() -> None:
+    (finding,) = judged(training(9, 9), old=broken()).findings
+    assert finding.about == "pod template of Worker (4 pods, 36 GPUs)"
+
+
+@checked_on_pods
+@given(raw=broken_pods())
+def test_no_template_makes_more_than_an_error_with_a_place(raw: Any) -> None:
+    job = training()
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"] = raw
+    assert isinstance(judged(job, own(gpus=32)), Outcome)
+    assert isinstance(judged(training(), own(gpus=32), old=job), Outcome)
+
+
+# Objects that are made to cost.
+
+
+def crowd(count: int, gpus: int = 9) -> dict[str, Any]:
+    return cluster(*range(gpus, gpus + count))
+
+
+def test_only_so_many_templates_of_one_object_are_judged_where_somebody_waits_and_it_is_said() -> None:
+    found = judged(crowd(30_000)).findings
+    *judged_ones, last = found
+    assert len(judged_ones) == MOST_TEMPLATES - 1  # the head is one of them, and asks for nothing
+    assert (last.kind, last.warns, last.refuses) == (FindingKind.ADVICE, True, False)
+    assert str(last) == (
+        f"workloads: spec.workerGroupSpecs[gpu-{8 + MOST_TEMPLATES}].template.spec: not checked, like all pod "
+        f"templates after it: the object has 30001 of them, and {MOST_TEMPLATES} are checked; pods of the others are "
+        "checked when they are created."
+    )
+
+
+def test_what_was_not_looked_at_is_not_said_again() -> None:
+    assert said(crowd(MOST_TEMPLATES + 2), old=crowd(MOST_TEMPLATES + 1)) == []
+
+
+def test_a_review_looks_at_all_of_them() -> None:
+    assert sum(one.is_refused for one in pods_foreseen(crowd(MOST_TEMPLATES + 5), WARNING)) == MOST_TEMPLATES + 5
+
+
+def test_nothing_changes_the_object_that_is_judged() -> None:
+    raw = training(9, 9)
+    before = copy.deepcopy(raw)
+    judged(raw, own(gpus=8), old=training())
+    assert raw == before == json.loads(json.dumps(raw))
+
+
+def test_what_would_refuse_pods_is_said_before_what_would_only_warn() -> None:
+    """The API server passes on the first 4096 characters of all warnings."""
+    using = policy(LIMITED | {"visibleDevices": {"mode": "warn"}})
+    raw = cluster(9)
+    raw["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["env"] = EXPOSED
+    assert [finding.rule for finding in judged(raw, using=using).findings] == ["gpuLimits", "visibleDevices"]
