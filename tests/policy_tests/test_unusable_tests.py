@@ -172,7 +172,7 @@ UNUSABLE = [
     ),
     pytest.param(
         HEAD + "  a: &a [x, x, x, x, x, x, x, x, x, x]\n" + DOUBLING,
-        "5: more than 200000 keys and values",
+        "10: more than 200000 keys and values",
         id="aliases of aliases",
     ),
     pytest.param(
