@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.policy_tests.files import SEES_ALL, case, deployment, pod, result, results, suite, write
 
@@ -29,122 +30,23 @@ def of_main(**container: Any) -> list[dict[str, Any]]:
     return [{"name": "main", **container}]
 
 
-MET_AND_NOT = [
-    pytest.param(pod(9), {"allowed": False}, {"allowed": True}, id="refused, by whatever rule"),
-    pytest.param(pod(1), {"allowed": True}, {"allowed": False}, id="allowed"),
-    pytest.param(pod(1), {"refused": []}, {"allowed": False}, id="refused by nothing is allowed"),
-    pytest.param(
-        pod(7),
-        {"refused": [{"rule": "gpuLimits"}]},
-        {"refused": [{"rule": "visibleDevices"}]},
-        id="the rule that refuses",
-    ),
-    pytest.param(
-        pod(7),
-        {"refused": [{"rule": "gpuLimits", "field": "spec.containers[main].resources"}]},
-        {"refused": [{"rule": "gpuLimits", "field": "spec.containers[other].resources"}]},
-        id="the field",
-    ),
-    pytest.param(
-        pod(7),
-        {"refused": [{"rule": "gpuLimits", "message": "the policy  allows\n at most 6"}]},
-        {"refused": [{"rule": "gpuLimits", "message": "the policy allows at most 7"}]},
-        id="the message, white space aside",
-    ),
-    pytest.param(
-        pod(9),
-        {
-            "refused": [
-                {"rule": "gpuLimits", "message": "at most 6 per container"},
-                {"rule": "gpuLimits", "message": "at most 8 per pod"},
-            ]
-        },
-        {"refused": [{"rule": "gpuLimits", "message": "at most 6 per container"}]},
-        id="all refusals and no other",
-    ),
-    pytest.param(
-        pod(0, env=[SEES_ALL]),
-        {"warned": [{"rule": "visibleDevices", "message": "NVIDIA_VISIBLE_DEVICES"}]},
-        {"warned": []},
-        id="warnings, all of them",
-    ),
-    pytest.param(pod(1), {"warned": []}, {"warned": [{"rule": "visibleDevices"}]}, id="no warning"),
-    pytest.param(
-        pod(1), injected(tolerations=[TOLERATION]), injected(tolerations=[{**TOLERATION, "value": "a"}]), id="an entry"
-    ),
-    pytest.param(
-        pod(2),
-        injected(containers=of_main(env=[{"name": "NCCL_DEBUG", "value": "WARN"}])),
-        injected(containers=of_main(env=[{"name": "NCCL_DEBUG", "value": "INFO"}])),
-        id="a value in an entry with a name",
-    ),
-    pytest.param(
-        pod(2),
-        injected(containers=of_main(env=[{"name": "NCCL_DEBUG"}])),
-        injected(containers=of_main(env=[{"name": "NCCL_DEBUGS"}])),
-        id="an entry with a name",
-    ),
-    pytest.param(
-        pod(1), injected(containers=of_main(env=None)), injected(tolerations=None), id="nothing where null is written"
-    ),
-    pytest.param(
-        pod(1),
-        injected(tolerations=[TOLERATION]),
-        injected(containers=of_main(image="registry.example/train:1")),
-        id="what is injected does not stand in the resource",
-    ),
-    pytest.param(
-        pod(1),
-        injected(tolerations=[TOLERATION]),
-        injected(containers=[{"name": "main"}]),
-        id="the name of an entry alone is no injection",
-    ),
-    pytest.param(
-        pod(2, env=[{"name": "NCCL_DEBUG", "value": "INFO"}]),
-        {"result": {"spec": {"containers": of_main(env=[{"name": "NCCL_DEBUG", "value": "INFO"}])}}},
-        {"result": {"spec": {"containers": of_main(env=[{"name": "NCCL_DEBUG", "value": "WARN"}])}}},
-        id="the result, whoever wrote it",
-    ),
-    pytest.param(
-        {**pod(1), "spec": {**pod(1)["spec"], "nodeSelector": {}}},
-        {"result": {"spec": {"nodeSelector": {}}}},
-        {"result": {"spec": {"tolerations": []}}},
-        id="nothing in a list or map in which nothing is written",
-    ),
-    pytest.param(pod(0), {"unchanged": True}, {"unchanged": False}, id="unchanged"),
-    pytest.param(pod(1), {"unchanged": False}, {"unchanged": True}, id="changed"),
-    pytest.param(deployment(1), injected(tolerations=[TOLERATION]), {"unchanged": True}, id="pods of a workload"),
-    pytest.param(
-        deployment(7),
-        {"refused": [{"rule": "gpuLimits", "field": "spec.template.spec.containers[main].resources"}]},
-        {"allowed": True},
-        id="a workload whose pods would be refused",
-    ),
-    pytest.param(
-        deployment(4, replicas=3), {"warned": [{"rule": "gpuQuota"}]}, {"warned": []}, id="a workload and its quota"
-    ),
-    pytest.param(deployment(7), {"applied": "warned"}, {"applied": "refused"}, id="a workload at apply"),
-    pytest.param(deployment(1), {"applied": "accepted"}, {"applied": "warned"}, id="a workload without a fault"),
-    pytest.param(pod(7), {"allowed": False, "applied": "refused"}, {"applied": "warned"}, id="a pod at apply"),
-    pytest.param(
-        JOB,
-        {"groups": {"Master": {"allowed": True}, "Worker": {"allowed": False}}},
-        {"groups": {"Master": {"allowed": True}, "Worker": {"allowed": True}}},
-        id="groups of a workload",
-    ),
-    pytest.param(
-        JOB,
-        {"refused": [{"rule": "gpuLimits"}], "groups": {"Master": {"unchanged": False}}},
-        {"allowed": True, "groups": {"Master": {"unchanged": False}}},
-        id="a workload and a group of it",
-    ),
-]
+ROWS = yaml.safe_load(Path(__file__).with_name("expectations.yaml").read_text())
 
 
-@pytest.mark.parametrize(("resource", "met", "missed"), MET_AND_NOT)
+def resource_of(said: Any) -> Any:
+    """A pod or a deployment with so many GPUs, the job above, or the object itself."""
+    if said == "job":
+        return JOB
+    if "pod" in said:
+        return pod(said.pop("pod"), **said)
+    return deployment(said["deployment"], said["replicas"]) if "deployment" in said else said
+
+
+@pytest.mark.parametrize(("said", "met", "missed"), ROWS.values(), ids=ROWS)
 def test_an_expectation_passes_where_it_is_met_and_fails_where_it_is_not(
-    tmp_path: Path, resource: Any, met: Any, missed: Any
+    tmp_path: Path, said: Any, met: Any, missed: Any
 ) -> None:
+    resource = resource_of(said)
     good, bad = result(tmp_path, [resource], met), result(tmp_path, [resource], missed)
     assert (good.errors, good.differences) == ((), ())
     assert bad.errors == ()
@@ -173,31 +75,36 @@ def test_what_is_not_said_to_be_refused_has_to_be_allowed(tmp_path: Path, expect
     assert all("gpuLimits: " in one.found for one in differences)
 
 
-def test_a_difference_names_resource_place_and_both_sides(tmp_path: Path) -> None:
-    expect = injected(containers=of_main(env=[{"name": "NCCL_DEBUG", "value": "INFO"}]))
-    (found,) = map(str, result(tmp_path, [pod(2)], expect).differences)
-    assert found == (
-        'Pod default/train: injected spec.containers[main].env[NCCL_DEBUG].value: expected "INFO"; found "WARN"'
-    )
-
-
-def test_a_refusal_with_another_field_stands_beside_the_one_that_was_expected(tmp_path: Path) -> None:
-    (found,) = result(tmp_path, [pod(7)], {"refused": [{"rule": "gpuLimits", "field": "spec"}]}).differences
-    assert (found.place, found.expected) == ("refused", "gpuLimits at spec")
-    assert found.found.startswith("gpuLimits: spec.containers[main].resources: ")
-
-
-def test_a_refusal_that_is_only_a_warning_is_told_as_one(tmp_path: Path) -> None:
-    expect = {"refused": [{"rule": "visibleDevices"}]}
-    (found,) = result(tmp_path, [pod(0, env=[SEES_ALL])], expect).differences
-    assert found.found.startswith("warned: visibleDevices: spec.containers[main].env")
+@pytest.mark.parametrize(
+    ("said", "expect", "told"),
+    [
+        (
+            {"pod": 2},
+            injected(containers=of_main(env=[{"name": "NCCL_DEBUG", "value": "INFO"}])),
+            'injected spec.containers[main].env[NCCL_DEBUG].value: expected "INFO"; found "WARN"',
+        ),
+        (
+            {"pod": 7},
+            {"refused": [{"rule": "gpuLimits", "field": "spec"}]},
+            "refused: expected gpuLimits at spec; found gpuLimits: spec.containers[main].resources: ",
+        ),
+        (
+            {"pod": 0, "env": [SEES_ALL]},
+            {"refused": [{"rule": "visibleDevices"}]},
+            "refused: expected visibleDevices; found warned: visibleDevices: spec.containers[main].env",
+        ),
+    ],
+    ids=["a value", "another field", "a warning only"],
+)
+def test_a_difference_names_resource_place_and_both_sides(tmp_path: Path, said: Any, expect: Any, told: str) -> None:
+    (found,) = map(str, result(tmp_path, [resource_of(dict(said))], expect).differences)
+    assert found.startswith(f"Pod default/train: {told}")
 
 
 def test_a_value_that_the_resource_has_itself_is_told_as_such(tmp_path: Path) -> None:
-    expect = injected(tolerations=[TOLERATION])
     given = pod(1)
     given["spec"]["tolerations"] = [{**TOLERATION, "operator": "Exists"}]
-    (found,) = result(tmp_path, [given], expect).differences
+    (found,) = result(tmp_path, [given], injected(tolerations=[TOLERATION])).differences
     assert found.place == "injected spec.tolerations"
     assert found.found.endswith("in the resource itself")
 
@@ -309,3 +216,38 @@ def test_an_inventory_in_the_test_may_hold_device_classes(tmp_path: Path, resour
     write(tmp_path / "a.yaml", suite(case([pod(1)], expect), policies=policies, inventory=inventory))
     (found,) = results(tmp_path).cases
     assert found.passed
+
+
+NEXT_DRIVER = {
+    "_default.yaml": {
+        "spec": {
+            "nodePools": [
+                {
+                    "name": "training",
+                    "labels": {"pool": "training"},
+                    "driver": "535.183.01",
+                    "product": "Tesla-V100-SXM2-16GB",
+                    "gpus": 8,
+                    "next": {"driver": "590.44.01", "from": "2026-12-01"},
+                }
+            ],
+            "rules": {"cudaDriver": {"mode": "enforce"}},
+        }
+    }
+}
+RUNS_BEFORE = pod(1, image="nvidia/cuda:12.2.0-base-ubuntu22.04")
+WARNED: dict[str, Any] = {"warned": [{"rule": "cudaDriver"}], "allowed": True}
+REFUSED: dict[str, Any] = {"refused": [{"rule": "cudaDriver"}]}
+
+
+@pytest.mark.parametrize(
+    ("at", "met", "unmet"),
+    [
+        pytest.param("2026-11-30T23:59:59Z", WARNED, REFUSED, id="a second before"),
+        pytest.param("2026-12-01T00:00:00Z", REFUSED, WARNED, id="from that day on"),
+    ],
+)
+def test_a_case_sees_the_driver_of_its_time(tmp_path: Path, at: str, met: Any, unmet: Any) -> None:
+    cases = [case([RUNS_BEFORE], expect, name, at=at) for name, expect in (("met", met), ("unmet", unmet))]
+    found = results(write(tmp_path / "next.yaml", suite(*cases, policies=NEXT_DRIVER)))
+    assert [(one.case.settings.name, one.passed) for one in found.cases] == [("met", True), ("unmet", False)]
