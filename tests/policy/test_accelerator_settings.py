@@ -59,22 +59,6 @@ def test_a_glob_is_a_pattern_that_re2_reads_alike(name: str, matching: list[str]
     )
 
 
-def test_a_name_is_declared_once(policies) -> None:
-    write(policies, VGPU, VGPU)
-    assert policies.errors() == [
-        '_default.yaml:8: spec.accelerators.extra[1].name: "example.com/vgpu-*" is the name of '
-        "spec.accelerators.extra[0] too; rename one of them"
-    ]
-
-
-def test_names_are_declared_in_the_default_only(policies) -> None:
-    write(policies)
-    write(policies, VGPU, name="team")
-    assert policies.errors() == [
-        "team.yaml:5: spec.accelerators: names of GPUs are the same in all namespaces; move them to _default.yaml"
-    ]
-
-
 @pytest.mark.parametrize(
     "rules",
     [

@@ -2,17 +2,15 @@
 
 import base64
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.policy.checked_config_maps import DEFAULT, MISTAKEN, SHIPPED, Texts, checked, told
+from tests.policy.checked_config_maps import DEFAULT, SHIPPED, Texts, checked
 from tests.policy.conftest import policy_text
 from webhook.model.shape import ShapeError
 from webhook.policy.config_maps import MOST_VALUES, Checked, files_of
-from webhook.policy.loader import load
-from webhook.yaml_files.file_errors import MOST_FAULTS, FileErrors
+from webhook.yaml_files.file_errors import MOST_FAULTS
 
 # What a ConfigMap holds
 
@@ -109,15 +107,6 @@ def test_the_policies_of_hundreds_of_namespaces_are_checked() -> None:
     assert checked(default | teams, mounted=default).errors == ()
 
 
-def test_the_directory_that_is_checked_is_the_one_that_is_loaded(tmp_path: Path) -> None:
-    for name, text in (DEFAULT | MISTAKEN).items():
-        (tmp_path / name).write_text(text)
-    with pytest.raises(FileErrors) as refused:
-        load(tmp_path)
-    found = checked(DEFAULT | MISTAKEN, mounted=DEFAULT)
-    assert [str(error).replace(f"{tmp_path}/", "") for error in refused.value.errors] == list(map(str, found.errors))
-
-
 # Rows for the tables of CUDA
 
 
@@ -128,13 +117,6 @@ def rows(text: str) -> dict[str, str]:
 
 
 BRANCH = '{drivers: [{branch: 650, cuda: "14.0", source: me, date: unknown}]}'
-
-
-def test_a_mistake_in_a_row_is_certain_in_whichever_config_map_it_stands() -> None:
-    mistaken = rows(BRANCH.replace('"14.0"', "14.0"))
-    alone = checked(mistaken, mounted=DEFAULT)
-    together = checked(DEFAULT | mistaken, old=DEFAULT, mounted=DEFAULT)
-    assert told(alone.errors) == told(together.errors) == ["_cuda.yaml:4: spec.drivers[0].cuda"]
 
 
 def test_a_config_map_that_loses_the_rows_is_not_taken_up() -> None:

@@ -9,7 +9,6 @@ from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.drivers import Toolkit
 from webhook.model.versions import parse_version
 from webhook.policy.cuda_file import KEYS, cuda_schema
-from webhook.policy.policy_store import PolicyStore
 
 NEW = """
 toolkits:
@@ -73,50 +72,6 @@ def test_the_last_row_with_a_key_counts(policies) -> None:
     tables = policies.load().cuda.tables
     assert str(tables.toolkits.rows[-1].driver) == "660.10.02"
     assert str(tables.images["team/*"].needs) == "12.6"
-
-
-def test_all_mistakes_are_told_at_once_with_those_of_other_files(policies) -> None:
-    policies.policy("_default", "cudaDriver: {mod: enforce, mode: enforce}")
-    policies.cuda(f"toolkits:\n- {{cuda: 12, {WHO}}}\ndrivers:\n- {{branch: 1, cuda: x, {WHO}}}")
-    assert [error.partition(": ")[2].partition(":")[0] for error in policies.errors()] == [
-        "spec.toolkits[0].cuda",
-        "spec.toolkits[0].driver",
-        "spec.drivers[0].branch",
-        "spec.drivers[0].cuda",
-        "spec.rules.cudaDriver.mod",
-    ]
-
-
-def test_rows_in_a_policy_file_are_sent_to_their_own(policies) -> None:
-    policies.policy("_default")
-    policies.write("team-a.yaml", "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUCudaTables\nspec: {}\n")
-    assert policies.errors() == ["team-a.yaml:2: kind: GPUCudaTables stand in _cuda.yaml only; move them there"]
-
-
-def test_new_rows_are_taken_up_and_faulty_ones_leave_the_last_good_ones(policies) -> None:
-    policies.policy("_default", "cudaDriver: {mode: enforce}")
-    store = PolicyStore(policies.path)
-    policies.cuda(NEW)
-    assert store.check()
-    assert str(store.current.cuda.tables.toolkits.newest) == "14.0.0"
-    good = store.current
-    policies.cuda(NEW.replace("14.0.0", "14.0"))
-    assert not store.check()
-    assert store.current is good
-    assert "spec.toolkits[0].cuda" in store.status.last_error
-
-
-def test_a_file_that_is_gone_is_no_order_to_forget_its_rows(policies) -> None:
-    """A lost file never turns a refusal into a doubt."""
-    policies.policy("_default")
-    policies.cuda(NEW)
-    store = PolicyStore(policies.path)
-    (policies.path / "_cuda.yaml").unlink()
-    assert not store.check()
-    assert "write `spec: {}` in it to run with the tables of this release alone" in store.status.last_error
-    policies.cuda()
-    assert store.check()
-    assert store.current.cuda.tables is SHIPPED
 
 
 def test_the_schema_for_editors_takes_what_the_loader_takes(policies) -> None:

@@ -36,17 +36,6 @@ def test_an_unquoted_date_is_a_day(directory) -> None:
     assert directory.load(NOW).exceptions.all[0].period.text == "2027-01-15"
 
 
-def test_all_mistakes_of_all_files_are_told_at_once(directory) -> None:
-    directory.policy("team-nlp", "gpuLimits: {maxPerPod: no}")
-    directory.exceptions(SOUND.replace("gpuLimits", "gpuLimit") + SOUND.replace("OPS-123", '""'))
-    assert [error.partition(": ")[0] for error in directory.errors(NOW)] == [
-        "_exceptions.yaml:9",
-        "_exceptions.yaml:13",
-        "_exceptions.yaml:19",
-        "team-nlp.yaml:6",
-    ]
-
-
 def test_the_last_day_that_is_allowed_ends_with_that_day(directory) -> None:
     directory.exceptions(SOUND.replace("2027-01-15", "2027-02-23"))
     assert directory.load(NOW).exceptions.all
@@ -57,22 +46,6 @@ def test_the_default_policy_says_how_far_ahead_an_end_may_be(directory) -> None:
     directory.write("_default.yaml", text.replace("spec:", "spec:\n  exceptions: {maxDays: 10}"))
     directory.exceptions(SOUND)
     assert "2027-01-15 is more than 10 days ahead" in directory.errors(NOW)[0]
-
-
-def test_only_the_default_policy_says_so(directory) -> None:
-    directory.write(
-        "team.yaml",
-        """\
-        apiVersion: gpupolicy.dev/v1alpha1
-        kind: GPUPolicy
-        metadata: {name: team}
-        spec:
-          exceptions: {maxDays: 10}
-          rules: {}
-        """,
-    )
-    message = "limits of exceptions are the same in all namespaces; move them to _default.yaml"
-    assert directory.errors() == [f"team.yaml:5: spec.exceptions: {message}"]
 
 
 def test_an_end_in_the_past_is_a_remark_and_no_mistake(directory) -> None:
@@ -113,19 +86,3 @@ def test_an_exception_to_a_rule_that_is_disabled_everywhere_is_a_remark(director
 def test_kinds_that_nobody_knows_and_globs_of_kinds_are_none(directory) -> None:
     directory.exceptions(SOUND.replace('{names: ["bert-*"]}', '{kinds: [things, "job*", Pod]}'))
     assert directory.load(NOW).exceptions.all[0].match.kinds == ("things", "job*", "Pod")
-
-
-def test_names_are_unique(directory) -> None:
-    directory.exceptions(SOUND + SOUND.replace("2027-01-15", "2027-01-14"))
-    assert directory.errors(NOW)[0] == (
-        '_exceptions.yaml:13: spec.exceptions[1].name: "bert-legacy" is the name of spec.exceptions[0] too; rename one '
-        "of them"
-    )
-
-
-def test_the_file_belongs_to_its_name(directory) -> None:
-    directory.exceptions(SOUND)
-    (directory.path / "_exceptions.yaml").rename(directory.path / "more.yaml")
-    assert directory.errors() == [
-        "more.yaml:2: kind: GPUPolicyExceptions stand in _exceptions.yaml only; move them there"
-    ]

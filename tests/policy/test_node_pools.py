@@ -123,13 +123,6 @@ def test_the_list_of_a_namespace_replaces_that_of_the_default(policies) -> None:
     assert loaded.for_namespace("silent").node_pools is loaded.default.node_pools
 
 
-def test_two_pools_of_one_name_are_an_error(policies) -> None:
-    declare(policies, "a", "- {name: x}\n- {name: y}\n- {name: x}")
-    assert policies.errors() == [
-        'a.yaml:8: spec.nodePools[2].name: "x" is the name of spec.nodePools[0] too; rename one of them'
-    ]
-
-
 LABELS = st.dictionaries(
     st.sampled_from(["nvidia.com/gpu.count", "kubernetes.io/arch", "zone", "nvidia.com/cuda.driver.major"]),
     st.sampled_from(["amd64", "8", "550", ""]),

@@ -103,62 +103,34 @@ def test_mending_a_file_back_to_what_is_in_use_ends_the_error_without_a_new_set(
     assert (store.status.last_ok, store.status.last_error, store.status.reloads) == (True, "", 0)
 
 
-def test_losing_the_default_is_refused_because_it_would_allow_everything(store, policies) -> None:
+@pytest.mark.parametrize(
+    ("file", "remedy"),
+    [
+        ("_default.yaml", "the file is gone; restore it, or start again without it"),
+        ("_quotas.yaml", "the file is gone; restore it, or write `quotas: []` in it"),
+        ("_cuda.yaml", "the file is gone; restore it, or write `spec: {}` in it"),
+    ],
+)
+def test_losing_a_file_of_all_namespaces_is_refused_until_it_is_back_or_says_nothing(
+    store, policies, file: str, remedy: str
+) -> None:
     policies.policy("team-a", LIMIT.format(2))
-    store.check()
-    (policies.path / "_default.yaml").unlink()
-    assert not store.check()
-    assert most(store.current) == 1
-    assert "_default.yaml: the file is gone; restore it" in store.status.last_error
-    policies.policy("_default", LIMIT.format(3))
+    policies.shared_quotas(SHARED_QUOTA.format(1))
+    policies.cuda("drivers: [{branch: 650, cuda: '14.0', source: me, date: unknown}]")
     assert store.check()
-    assert most(store.current) == 3
+    held = store.current
+    (policies.path / file).unlink()
+    assert not store.check()
+    assert store.current is held
+    assert f"{file}: {remedy}" in store.status.last_error
+    policies.policy("_default", LIMIT.format(3))
+    policies.shared_quotas()
+    policies.cuda()
+    assert store.check()
+    assert (most(store.current), store.current.shared_quotas, store.current.cuda.counts) == (3, (), "")
 
 
 SHARED_QUOTA = "- {{name: a, namespaces: [x], gpus: {}}}"
-
-
-def shared_quota_of(policy_set) -> int:
-    (bound,) = policy_set.quotas_for("x")
-    return bound.quota.limits[0].hard
-
-
-def test_a_mistake_in_the_shared_quotas_keeps_the_last_good_set_whole(store, policies) -> None:
-    policies.shared_quotas(SHARED_QUOTA.format(1))
-    store.check()
-    policies.policy("_default", LIMIT.format(2))
-    policies.shared_quotas(SHARED_QUOTA.format("many"))
-    assert not store.check()
-    assert (most(store.current), shared_quota_of(store.current)) == (1, 1)
-    assert "_quotas.yaml:6: spec.quotas[0].gpus: " in store.status.last_error
-
-
-def test_losing_the_file_of_shared_quotas_is_refused_because_nothing_would_limit_its_namespaces(
-    store, policies
-) -> None:
-    policies.shared_quotas(SHARED_QUOTA.format(1))
-    store.check()
-    (policies.path / "_quotas.yaml").unlink()
-    assert not store.check()
-    assert shared_quota_of(store.current) == 1
-    assert "_quotas.yaml: the file is gone; restore it, or write `quotas: []` in it" in store.status.last_error
-    policies.shared_quotas()
-    assert store.check()
-    assert (store.current.shared_quotas, store.status.last_ok) == ((), True)
-    (policies.path / "_quotas.yaml").unlink()
-    store.check()
-    assert store.status.last_ok
-
-
-def test_all_files_that_are_lost_are_named_at_once(store, policies) -> None:
-    policies.shared_quotas(SHARED_QUOTA.format(1))
-    policies.policy("team-a", LIMIT.format(2))
-    store.check()
-    (policies.path / "_quotas.yaml").unlink()
-    (policies.path / "_default.yaml").unlink()
-    store.check()
-    lost = [line.split(": ")[0].rpartition("/")[2] for line in store.status.last_error.splitlines()]
-    assert lost == ["_default.yaml", "_quotas.yaml"]
 
 
 def test_an_emptied_or_removed_directory_keeps_the_last_good_set(store, policies) -> None:

@@ -24,16 +24,6 @@ def test_a_quota_counts_a_gpu_that_only_the_platform_knows(policies) -> None:
     assert len(loaded.quotas_for("a")) == 2
 
 
-def test_a_reload_with_the_same_rows_keeps_the_quotas(policies) -> None:
-    """What a ledger knows by its quota stays known."""
-    policies.policy("_default", OF_R200)
-    policies.cuda(R200)
-    before = policies.load()
-    assert before.quotas_for("a") == policies.load().quotas_for("a")
-    policies.cuda(R200.replace("1g.50gb: 7", "1g.50gb: 6"))
-    assert before.quotas_for("a") != policies.load().quotas_for("a")
-
-
 def test_without_its_row_no_limit_may_name_it(policies) -> None:
     policies.policy("_default", OF_R200)
     policies.cuda()
@@ -41,11 +31,3 @@ def test_without_its_row_no_limit_may_name_it(policies) -> None:
         "_default.yaml:6: spec.rules.gpuQuota.byModel.R200: not allowed as a key here",
         "_default.yaml:6: spec.rules.gpuQuota.byResource.nvidia.com/mig-1g.50gb: not allowed as a key here",
     ]
-
-
-def test_where_its_row_has_a_mistake_only_that_is_told(policies) -> None:
-    """A name that a faulty row may have is certain to be unknown only once the row is mended."""
-    policies.policy("_default", OF_R200)
-    policies.cuda(R200.replace("compute:", "compte:"))
-    (error,) = policies.errors()
-    assert error.startswith("_cuda.yaml:6: spec.gpus[0].compte: unknown key")

@@ -131,14 +131,6 @@ def test_every_label_of_dns_is_a_name_for_a_shared_quota(policies, name) -> None
     assert the_shared_quota(policies).quota.name == name
 
 
-def test_two_shared_quotas_of_one_name_are_an_error_that_names_both(policies) -> None:
-    policies.shared_quotas("- {name: a, namespaces: [x], gpus: 1}\n- {name: b, namespaces: [x], gpus: 1}\n" * 2)
-    assert policies.errors() == [
-        '_quotas.yaml:8: spec.quotas[2].name: "a" is the name of spec.quotas[0] too; rename one of them',
-        '_quotas.yaml:9: spec.quotas[3].name: "b" is the name of spec.quotas[1] too; rename one of them',
-    ]
-
-
 def test_all_mistakes_come_at_once_with_those_of_other_files(policies) -> None:
     policies.policy("_default", "gpuLimits: {mode: off}")
     policies.policy("a", "gpuQuota: {mode: enforce, gpus: many}")
@@ -163,19 +155,7 @@ def test_a_mistake_that_a_shared_quota_takes_over_is_told_once_where_it_stands(p
     ]
 
 
-def test_a_broken_default_adds_no_noise_to_shared_quotas(policies) -> None:
-    policies.write("_default.yaml", "x: [\n")
-    policies.shared_quotas("- {name: a, namespaces: [x], gpus: 1}")
-    assert [error.split(":")[0] for error in policies.errors()] == ["_default.yaml"]
-
-
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nmetadata: {name: _quotas}\n"
-
-
-@pytest.mark.parametrize("file", ["quotas", "_default"])
-def test_shared_quotas_in_another_file_are_told_where_they_belong(policies, file) -> None:
-    policies.write(f"{file}.yaml", HEAD + "spec: {quotas: []}\n")
-    assert policies.errors() == [f"{file}.yaml:2: kind: GPUSharedQuotas stand in _quotas.yaml only; move them there"]
 
 
 def test_the_names_of_the_release_before_are_read_with_a_remark(policies) -> None:

@@ -55,11 +55,6 @@ def test_a_book_of_very_many_pods_stays_below_a_mebibyte(store, server):
     assert len(store.read(KEY, SECONDS).entries.by_uid) == 30_000
 
 
-def test_only_ledgers_are_asked_for(store, server):
-    store.read_all(SECONDS)
-    assert [query["labelSelector"] for _, query in server.seen] == [LABEL]
-
-
 NOT_FOUND = {"kind": "Status", "message": "not found"}
 
 
@@ -185,16 +180,6 @@ def test_an_immutable_ledger_is_deleted_in_its_version_and_created_anew(store: A
         store.replace(KEY, entries(3), held, SECONDS)
 
 
-def test_an_immutable_ledger_that_is_broken_is_both_set_aside_and_created_anew(
-    store: ApiStore, server: FakeApiServer
-) -> None:
-    store.create(KEY, entries(1), SECONDS)
-    put(server, {"data": {DATA: "{"}, "immutable": True})
-    store.replace(KEY, entries(1), read(store), SECONDS)
-    assert stored(server)["data"][SET_ASIDE] == f"{DATA}: {{"
-    assert read(store).entries == entries(1)
-
-
 def test_the_entries_of_a_broken_ledger_are_those_before_the_writes_that_broke_it(
     store: ApiStore, server: FakeApiServer
 ) -> None:
@@ -251,12 +236,6 @@ def test_broken_books_do_not_hide_the_others(store: ApiStore, server: FakeApiSer
     assert {KEY: "", OTHER: store.read(OTHER, SECONDS).damage} == {
         key: held.damage for key, held in store.read_all(SECONDS).items()
     }
-
-
-def test_a_book_that_has_not_changed_is_not_decoded_again(store):
-    written = store.create(KEY, entries(1, 2), SECONDS)
-    assert store.read(KEY, SECONDS) is written
-    assert store.read_all(SECONDS)[KEY] is written
 
 
 def test_what_others_have_labelled_like_a_ledger_is_none(store, server, tmp_path):

@@ -15,7 +15,7 @@ from tests.e2e.eventually import eventually
 from tests.e2e.installation import ROOT
 from tests.replica.quota_cluster import AT_ONCE, DEFINITIONS, GROUP, Clock
 from webhook.admission.admission_review import parse
-from webhook.admission.phases import UNCONCERNED, decide
+from webhook.admission.phases import decide
 from webhook.outcome import Outcome
 from webhook.policy.policy_set import NO_POLICY
 from webhook.policy.policy_store import PolicyStore
@@ -195,17 +195,6 @@ def test_what_somebody_changes_is_written_over(site: Site) -> None:
     written(one, lambda: site.shown()[team]["maxPerPod"] == 2)
 
 
-def test_objects_of_another_installation_are_left_alone(site: Site) -> None:
-    team = site.namespace("gpuLimits: {maxPerPod: 2}")
-    one, _ = site.replica()
-    written(one, lambda: team in site.shown())
-    site.write(team, HEAD % team + "spec:\n  rules:\n    gpuLimits: {maxPerPod: 3}\n")
-    other, _ = site.replica("another")
-    eventually(lambda: other.has((team, NAME)))
-    other.write_some()
-    assert site.shown()[team]["maxPerPod"] == 2
-
-
 def test_A45_made_up_namespaces_are_bounded_and_soon_forgotten(site: Site) -> None:
     one, _ = site.replica()
     for number in range(10 * MOST_HEARD):
@@ -213,17 +202,4 @@ def test_A45_made_up_namespaces_are_bounded_and_soon_forgotten(site: Site) -> No
     assert len(one._heard) == MOST_HEARD
     one._clock.now += 301  # type: ignore[attr-defined]  # the clock of the test
     one._wanted()
-    assert one._heard == {}
-
-
-def test_a_policy_file_that_is_applied_to_the_cluster_is_refused(site: Site) -> None:
-    done = site.plane.kubectl("apply", "-f", "-", input=DEFAULT, check=False)
-    assert done.returncode == 1
-    assert 'no matches for kind "GPUPolicy"' in done.stderr
-
-
-def test_what_concerns_no_pod_is_not_heard(site: Site) -> None:
-    one, _ = site.replica()
-    asked = parse(json.dumps(review({"metadata": {"name": "a"}})).encode())
-    one.hear(asked, UNCONCERNED)
     assert one._heard == {}
