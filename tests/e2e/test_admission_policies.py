@@ -1,7 +1,6 @@
 """What the release's ValidatingAdmissionPolicies let through and what not, on a real API server with real replicas."""
 
 import base64
-import copy
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -135,15 +134,6 @@ def test_a_replica_changes_nothing_of_its_configurations_but_the_ca_bundle(
         value = "None"
     assert "replicas of gpu-policy change" in change(site, kind, path, value, site.replica)
     assert change(site, kind, path, value, "admin@system:masters") == ""
-
-
-def test_a_replica_adds_no_entry_and_takes_none_away(site: Guarded) -> None:
-    more = copy.deepcopy(site.configuration("mutating")["webhooks"][0]) | {
-        "name": "more.gpupolicy.dev",
-        "rules": EVERYTHING,
-    }
-    assert "nothing of webhook configurations but" in change(site, "mutating", "/webhooks/-", more, site.replica)
-    assert "nothing of webhook configurations but" in change(site, "mutating", "/webhooks", [], site.replica)
 
 
 def test_a_replica_writes_the_ca_bundle(site: Guarded) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -90,19 +89,9 @@ def test_pods_that_met_a_replica_without_cpu_are_created_a_second_later(
     assert before < overloaded(webhook)
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        pytest.param({"gpupolicy.dev/exempt": "true", "gpupolicy.dev/mode": "disabled"}, id="of ours"),
-        pytest.param(
-            {"admission.gatekeeper.sh/ignore": "true", "admissions.enforcer/disabled": "true"}, id="of others"
-        ),
-        pytest.param({"control-plane": "controller-manager", "name": "kube-system"}, id="of system namespaces"),
-    ],
-)
-def test_no_label_of_a_namespace_keeps_the_webhook_away(
-    webhook: Installation, make_namespace: Namespaces, labels: dict[str, str]
-) -> None:
+def test_no_label_of_a_namespace_keeps_the_webhook_away(webhook: Installation, make_namespace: Namespaces) -> None:
+    labels = {"gpupolicy.dev/exempt": "true", "gpupolicy.dev/mode": "disabled", "name": "kube-system"}
+    labels |= {"admission.gatekeeper.sh/ignore": "true", "control-plane": "controller-manager"}
     namespace = make_namespace("judged")
     path = f"/api/v1/namespaces/{namespace}"
     assert webhook.plane.raw("PATCH", path, {"metadata": {"labels": labels}})[0] == 200

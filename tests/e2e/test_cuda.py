@@ -114,18 +114,6 @@ def test_nodes_that_come_change_and_go_change_the_answer(site: Installation, mak
     answers(403, "no node is known that the pod could land on")
 
 
-def test_draining_the_nodes_that_fit_turns_nobody_away(site: Installation, make_namespace: Namespaces) -> None:
-    """Cordons and transient taints say nothing about fitness, nor does a device plugin that restarts."""
-    plane, namespace = site.plane, make_namespace("knowing")
-    with another(plane, "drained", "h100") as at_pool:
-        eventually(lambda: tried(plane, namespace, NO_COMPAT, **at_pool)[0] == 201)
-        plane.kubectl("cordon", "drained")
-        change(plane, "drained", {"status": {"capacity": {"nvidia.com/gpu": None}}}, subresource="/status")
-        change(plane, "drained", {"metadata": {"labels": {"marker": "1"}}})
-        eventually(lambda: tried(plane, namespace, NO_COMPAT, nodeSelector={"marker": "1"})[0] == 201)
-    eventually(lambda: tried(plane, namespace, NO_COMPAT, nodeSelector={"marker": "1"})[0] == 403)
-
-
 def test_another_image_for_a_pod_that_waits_is_judged_and_nothing_else_that_changes(
     site: Installation, make_namespace: Namespaces
 ) -> None:

@@ -107,16 +107,6 @@ def test_replicas_that_write_at_the_same_time_lose_nothing_and_ask_for_each_imag
     assert sorted(text for client in clients for text in client.asked) == sorted(everything)
 
 
-def test_a_replica_may_write_no_other_config_map_and_create_none(site: Site) -> None:
-    token = yaml.safe_load(site.kubeconfig.read_text())["users"][0]["user"]["token"]
-    collection = site.results.rpartition("/")[0]
-    created = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "more"}}
-    assert site.plane.raw("POST", collection, created, token)[0] == 403
-    assert site.plane.raw("GET", f"{collection}/more", token=token)[0] == 403
-    assert site.plane.raw("DELETE", site.results, token=token)[0] == 403
-    assert site.plane.raw("GET", site.results, token=token)[0] == 200
-
-
 # Whole replicas, and a real registry
 
 POLICY = """\

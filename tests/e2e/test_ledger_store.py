@@ -14,7 +14,6 @@ from tests.facts.asking import is_gone, is_live
 from tests.ledger.store_contract import KEY, SECONDS, StoreContract, entries
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.kubernetes.api_server import ApiServer
-from webhook.ledger.entries import LABEL, PREFIX
 from webhook.ledger.ledger_store import LedgerError, StoredLedger
 from webhook.ledger.pod_source import LivePods
 from webhook.replica.ledger_config_maps import ApiStore
@@ -56,32 +55,6 @@ class TestApiStore(StoreContract):
         read = store.read(KEY, SECONDS)
         assert read is not None
         assert read.entries == entries(0, 1 + written.index(True))
-
-    def test_of_many_who_create_the_same_book_one_succeeds(self, store):
-        def create(number: int) -> bool:
-            try:
-                store.create(KEY, entries(number), SECONDS)
-            except ConflictError:
-                return False
-            return True
-
-        with ThreadPoolExecutor(16) as pool:
-            assert list(pool.map(create, range(48))).count(True) == 1
-
-    def test_what_others_put_on_the_object_stays(self, control_plane, store, namespace):
-        store.create(KEY, entries(1), SECONDS)
-        path = f"/api/v1/namespaces/{namespace}/configmaps/{PREFIX}{KEY}"
-        theirs = {"labels": {"theirs": "label"}, "annotations": {"theirs": "annotation"}}
-        assert control_plane.raw("GET", path)[1]["metadata"]["labels"] == {LABEL: "true"}
-        found = control_plane.raw("GET", path)[1]
-        found["metadata"] |= {**theirs, "labels": {**found["metadata"]["labels"], **theirs["labels"]}}
-        assert control_plane.raw("PUT", path, found)[0] == 200
-        held = store.read(KEY, SECONDS)
-        assert held is not None
-        store.replace(KEY, entries(1, 2), store.replace(KEY, entries(2), held, SECONDS), SECONDS)
-        metadata = control_plane.raw("GET", path)[1]["metadata"]
-        assert metadata["labels"] == {LABEL: "true", "theirs": "label"}
-        assert metadata["annotations"] == {"theirs": "annotation"}
 
     def test_missing_rights_are_told_with_the_remedy(self, control_plane, namespace):
         store = ApiStore(ApiServer(control_plane.kubeconfig_for(TENANT_TOKEN)), namespace)

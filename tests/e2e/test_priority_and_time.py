@@ -189,47 +189,6 @@ def stateful_set(template: Raw) -> Raw:
     return raw | {"kind": "StatefulSet", "spec": {**raw["spec"], "serviceName": "lab"}}
 
 
-def daemon_set(template: Raw) -> Raw:
-    return deployment("lab", template) | {"kind": "DaemonSet"}
-
-
-def replica_set(template: Raw) -> Raw:
-    return deployment("lab", template) | {"kind": "ReplicaSet"}
-
-
-def replication_controller(template: Raw) -> Raw:
-    raw = deployment("lab", template) | {"apiVersion": "v1", "kind": "ReplicationController"}
-    return raw | {"spec": {**raw["spec"], "selector": {"app": "lab"}}}
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(lambda template: deployment("lab", template), id="Deployment"),
-        pytest.param(replica_set, id="ReplicaSet"),
-        pytest.param(stateful_set, id="StatefulSet"),
-        pytest.param(daemon_set, id="DaemonSet"),
-        pytest.param(replication_controller, id="ReplicationController"),
-    ],
-)
-def test_the_api_server_takes_no_limit_of_time_in_the_templates_of_these_kinds(
-    control_plane: ControlPlane, make: Callable[[Raw], Raw]
-) -> None:
-    """Nobody could do what a refusal of their pods would ask for."""
-
-    def answer(**spec: Any) -> tuple[int, str]:
-        manifest = make(gpu_pod("a", **spec))
-        group = "/api/v1" if manifest["apiVersion"] == "v1" else "/apis/apps/v1"
-        path = f"{group}/namespaces/default/{manifest['kind'].lower()}s?dryRun=All"
-        status, found = control_plane.raw("POST", path, manifest)
-        return status, str(found)
-
-    assert answer()[0] == 201
-    status, told = answer(activeDeadlineSeconds=60)
-    assert status == 422
-    assert "activeDeadlineSeconds in" in told
-
-
 def test_the_pod_of_a_stateful_set_gets_the_limit_that_its_template_cannot_have(
     timing: Installation, cluster: ControlPlane, make_namespace: Namespaces
 ) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from tests.counted import counted, labels_by_name
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
@@ -96,26 +95,6 @@ def test_pods_that_have_ended_make_room(quotas: QuotaSite, make_namespace: Names
     assert quotas.plane.raw("PATCH", path, {"status": {"phase": phase}})[0] == 200
     eventually(lambda: create(quotas, namespace, gpu_pod("next", 1))[0] == 201)
     assert_full(quotas, namespace)
-
-
-def test_a_running_replica_shows_what_alerts_and_the_dashboard_ask_of_quotas(
-    quotas: QuotaSite, make_namespace: Namespaces
-) -> None:
-    namespace = make_namespace("few")
-    fill(quotas, namespace)
-    assert_full(quotas, namespace)
-    expected = {name: labels for name, labels in labels_by_name(counted().page()).items() if "_quota_" in name}
-    expected = {name: labels for name, labels in expected.items() if "namespace" not in labels}  # shown once they grow
-
-    def shown() -> dict[str, set[str] | None]:
-        found: dict[str, set[str]] = {}
-        for replica in quotas.replicas.running:
-            found |= labels_by_name(replica.get("/metrics")[1].encode())
-        return {name: found.get(name) for name in expected}
-
-    eventually(lambda: shown() == expected)
-    used = [f'quota="namespace.{namespace}"', 'limit="gpus"']
-    eventually(lambda: quotas.metric("gpu_policy_quota_used", *used) == 4 * len(quotas.replicas.running))
 
 
 def test_whoever_may_view_a_namespace_sees_what_is_in_use_and_nothing_of_others(

@@ -80,33 +80,12 @@ def test_a_bare_gpu_pod_gets_all_five_injections_and_a_second_apply_changes_noth
     assert get(webhook.plane, namespace, "bare")["spec"] == spec
 
 
-def test_server_side_apply_twice_gives_the_same_pod(webhook: Installation, make_namespace: Namespaces) -> None:
-    """Nothing is injected a second time when the fields are owned by an apply manager."""
-    namespace = make_namespace("enforced")
-    for _ in range(2):
-        status, said = kubectl_apply(webhook.plane, namespace, gpu_pod("bare"), "--server-side")
-        assert status == 0, said
-    spec = get(webhook.plane, namespace, "bare")["spec"]
-    assert [t["key"] for t in spec["tolerations"]].count("nvidia.com/gpu") == 1
-    assert len(spec["containers"][0]["volumeMounts"]) == 1
-
-
 def test_gpus_in_requests_only_are_explained(webhook: Installation, make_namespace: Namespaces) -> None:
     """Our explanation comes before the API server's, and names the place and the remedy."""
     status, said = apply(webhook.plane, make_namespace("judged"), pod("a", REQUESTS_ONLY))
     assert status == 1
     assert f"spec.containers[main].resources: {EXPLANATION}" in said
     assert "Move the 2 to resources.limits" in said
-
-
-def test_gpus_in_requests_only_are_repaired_where_the_policy_says_so(
-    webhook: Installation, make_namespace: Namespaces
-) -> None:
-    """The same number is added to limits."""
-    namespace = make_namespace("repaired")
-    assert apply(webhook.plane, namespace, pod("a", REQUESTS_ONLY))[0] == 0
-    stored = get(webhook.plane, namespace, "a")
-    assert stored["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}
 
 
 @pytest.mark.parametrize("make", [pytest.param(deployment, id="Deployment"), pytest.param(job, id="Job")])
@@ -251,23 +230,6 @@ def test_an_ephemeral_container_cannot_reach_for_gpus(webhook: Installation, mak
     assert status == 200, answer
 
 
-def test_a_resize_passes_where_it_brings_no_new_violation(webhook: Installation, make_namespace: Namespaces) -> None:
-    """GPU counts never change in a resize, so it stays silent even where the policy has become stricter."""
-    plane = webhook.plane
-    namespace = make_namespace("judged")
-    manifest = pod("grow", {"limits": {"cpu": "1", "memory": "4Gi", "nvidia.com/gpu": 2}})
-    assert apply(plane, namespace, manifest)[0] == 0
-    resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}
-    body = {"spec": {"containers": [{"name": "main", "resources": resources}]}}
-    status, answer = plane.raw(
-        "PATCH",
-        f"/api/v1/namespaces/{namespace}/pods/grow/resize",
-        body,
-        content_type="application/strategic-merge-patch+json",
-    )
-    assert status == 200, answer
-
-
 def test_only_nodes_have_mirror_pods(webhook: Installation, make_namespace: Namespaces) -> None:
     """The annotation of a mirror pod exempts nobody but the kubelets."""
     plane = webhook.plane
@@ -288,18 +250,6 @@ def test_only_nodes_have_mirror_pods(webhook: Installation, make_namespace: Name
 def _authorized(answered: tuple[int, Any]) -> tuple[int, Any] | None:
     """The answer once the role binding is known to the authorizer."""
     return None if answered[0] == 403 and "cannot create resource" in answered[1]["message"] else answered
-
-
-def test_the_excluded_namespaces_need_no_webhook(webhook: Installation) -> None:
-    """A pod in the webhook's own namespace is created while the webhook is down."""
-    webhook.stop()
-    try:
-        status, answer = webhook.plane.raw(
-            "POST", "/api/v1/namespaces/gpu-policy/pods?dryRun=All", gpu_pod("own", gpus=9)
-        )
-        assert status == 201, answer
-    finally:
-        webhook.start()
 
 
 @pytest.mark.parametrize(
