@@ -2,6 +2,7 @@
 tried in tests/e2e too; docs/decisions/0023 says which do not apply.
 """
 
+import json
 import socket
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tests.build import (
     workload,
 )
 from tests.build import review as admission_review
+from tests.deploy.manifests import shipped
 from tests.replicas import POLICY, Replica
 from tests.rules.every_rule import INJECTING
 from webhook.admission import phases
@@ -214,3 +216,108 @@ def test_strangers_who_ask_change_nothing(tmp_path: Path) -> None:
     for path in ("/mutate", "/validate"):
         replica.ask(path, pod(9), "CREATE", groups=["system:masters"])
     assert (replica.store.current, replica.facts.facts) == before
+
+
+# What a replica may read and write, and what its configurations do not ask for.
+
+
+def test_policies_are_files_and_no_objects_of_the_cluster(tmp_path: Path) -> None:
+    replica = Replica(tmp_path / "policies")
+    before = replica.store.current
+    for kind in (("gpupolicy.dev", "v1alpha1", "GPUPolicy"), ("", "v1", "ConfigMap"), ("", "v1", "Namespace")):
+        replica.ask("/mutate", {"metadata": {"name": "team"}, "spec": {"rules": {}}}, kind=kind)
+    assert replica.store.check() is False
+    assert replica.store.current is before
+
+
+def test_a_request_without_an_answer_stops_the_pod() -> None:
+    """Which only GPU pods notice, and pods that are after GPU nodes; what the chart makes for older clusters is tried
+    in tests/deploy.
+    """
+    asked = [entry for entry in shipped().entries if any("pods" in rule["resources"] for rule in entry["rules"])]
+    assert [entry["name"].partition(".")[0] for entry in asked] == ["mutate", "validate"]
+    assert [entry["failurePolicy"] for entry in asked] == ["Fail", "Fail"]
+    last = [entry["matchConditions"][-1]["name"] for entry in asked]
+    assert last == ["only-gpu-pods", "only-gpu-pods-and-nodes"]
+
+
+def test_policies_are_data_without_addresses_or_expressions() -> None:
+    schemas = [json.loads((ROOT / "docs" / f"{name}-schema.json").read_text()) for name in ("policy", "quotas")]
+    keys: set[str] = set()
+
+    def collect(value: Any) -> None:
+        if isinstance(value, dict):
+            keys.update(value.get("properties", {}))
+            for inner in value.values():
+                collect(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                collect(inner)
+
+    collect(schemas)
+    assert {"tolerations", "maxPerPod", "quotas"} <= keys
+    words = ("url", "uri", "host", "service", "token", "secret", "cel", "jmespath", "script", "call", "context")
+    assert not [key for key in keys - {"accelerators", "hostNetworkEnv"} if any(word in key.lower() for word in words)]
+
+
+def test_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what_is_its_own() -> None:
+    """No replica could take a configuration away. For a request it writes ledgers, and Events about stored pods.
+
+    Creating cannot be limited to a name; in its own namespace it creates the Secret that somebody deleted, and the
+    ConfigMaps in which quotas are kept.
+    """
+    objects = shipped()
+    rules = objects.one("ClusterRole", "gpu-policy")["rules"]
+    rights = {name: (set(rule["verbs"]), rule.get("resourceNames")) for rule in rules for name in rule["resources"]}
+    assert rights == {
+        "nodes": ({"list", "watch"}, None),
+        "runtimeclasses": ({"list", "watch"}, None),
+        "priorityclasses": ({"list", "watch"}, None),
+        "deviceclasses": ({"list", "watch"}, None),
+        "resourceclaims": ({"list", "watch"}, None),  # which GPUs pods ask for by name
+        "resourceclaimtemplates": ({"list", "watch"}, None),
+        "resourceslices": ({"list", "watch"}, None),
+        "mutatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
+        "validatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),
+        "pods": ({"get", "list", "watch"}, None),  # which are counted, or have a claim made for them
+        "events": ({"create"}, None),  # with warnings, about pods that are stored; none is changed or deleted
+        "replicasets": ({"get"}, None),  # whose Deployment gets the Event
+        "namespaces": ({"get"}, None),  # one at a time, so that no ledger is begun for one that does not exist
+        # What was counted is written there, one object for each quota; no answer depends on it.
+        "gpupolicies": ({"get", "list", "watch", "create", "update", "delete"}, None),  # to be read by people alone
+        "gpuquotas": ({"get", "list", "watch", "create", "update", "delete"}, None),
+    }
+    assert {name for rule in rules for name in rule["apiGroups"] if "gpuquotas" in rule["resources"]} == {
+        "gpupolicy.dev"
+    }
+    own = objects.one("Role")
+    assert own["metadata"]["namespace"] == "gpu-policy"
+    assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in own["rules"]] == [
+        (["secrets"], ["gpu-policy-tls"], ["get", "update"]),
+        (["secrets"], None, ["create"]),
+        (["configmaps"], None, ["get", "list", "create", "update", "delete"]),
+    ]
+    assert len(objects.of("RoleBinding") + objects.of("ClusterRoleBinding")) == 2
+    assert {role["metadata"]["name"] for role in objects.of("ClusterRole")} == {"gpu-policy", "gpu-policy-view"}
+
+
+def test_what_tenants_may_do_with_quotas_is_to_look_at_their_own() -> None:
+    viewing = shipped().one("ClusterRole", "gpu-policy-view")
+    assert {label for label in viewing["metadata"]["labels"] if "aggregate-to" in label} == {
+        "rbac.authorization.k8s.io/aggregate-to-view"
+    }
+    shown = [["gpuquotas"], ["gpupolicies"]]
+    assert [(rule["apiGroups"], rule["resources"]) for rule in viewing["rules"]] == [
+        (["gpupolicy.dev"], one) for one in shown
+    ]
+    assert all(set(rule["verbs"]) == {"get", "list", "watch"} for rule in viewing["rules"])
+    definitions = [definition["spec"] for definition in shipped().of("CustomResourceDefinition")]
+    assert [[one["names"]["plural"]] for one in definitions] == shown
+    assert {one["scope"] for one in definitions} == {"Namespaced"}
+
+
+def test_the_configurations_ask_for_the_subresources_that_change_a_pod() -> None:
+    for entry in shipped().entries:
+        if entry["name"].startswith("validate"):
+            updated = {r for rule in entry["rules"] if "UPDATE" in rule["operations"] for r in rule["resources"]}
+            assert updated == {"pods", "pods/ephemeralcontainers", "pods/resize"}
