@@ -36,12 +36,6 @@ spec:
     resourceClaims: {{mode: enforce, deviceClasses: {{denied: ["*.example.com"]}}}}
     schedulable: {{mode: warn}}
 {JUDGED}""",
-    "repaired": """\
-spec:
-  namespaces: ["repaired-*"]
-  rules:
-    gpuLimits: {requestsOnly: repair}
-""",
     "warned": """\
 spec:
   namespaces: ["warned-*"]

@@ -59,7 +59,7 @@ POLICY = json.dumps(
     }
 )
 _PLENTY = 3600.0
-"""Seconds: counting takes much longer than doing."""
+"""Seconds; the deadline of a decision is not what is measured."""
 _RUNTIME_CLASS = {
     "apiVersion": "node.k8s.io/v1",
     "kind": "RuntimeClass",

@@ -1,26 +1,25 @@
-"""A decision about a pod that is twice as long takes about twice as many operations, whichever of its lists is long.
+"""A decision about a pod that is twice as long takes about twice as long, whichever of its lists is long.
 
-Every list and map of a pod is walked alone, and pairs of them. With GROWTH_MINUTES all that the webhook looks into are
-taken in every form alone, and each with each other, for so long each, others with another GROWTH_SEED; what was not
-begun is said. Counting operations takes many times as long as doing them: GROWTH_BYTES=400000 takes hours.
+Every list and map of a pod is walked alone, and pairs of them. With GROWTH_MINUTES all are taken in every form, and
+each with each other, for so long, others with another GROWTH_SEED; what was not begun is said.
 """
 
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from tests.lab.growth.growing import Case, Growth, alone, grown, pairs, read_places, too_fast
+from tests.lab.growth.growing import Case, alone, pairs, too_fast
+from tests.lab.growth.replica import Replica, replica
 from tests.lab.growth.schema import Place, collections
 
-SIZE = 12_000
-"""Bytes; long enough for a loop in a loop to be most of the work."""
+SIZE = int(os.environ.get("GROWTH_BYTES", "150000"))
+"""Long enough for a loop in a loop to be most of the work."""
 SEED = int(os.environ.get("GROWTH_SEED", "15"))
 MINUTES = float(os.environ.get("GROWTH_MINUTES", "0"))
-LONG = int(os.environ.get("GROWTH_BYTES", "50000"))
-PROCESSES = os.cpu_count() or 1
 _TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[]"
 _EXPRESSIONS, _VALUES = f"{_TERMS}.matchExpressions[]", f"{_TERMS}.matchExpressions[].values[]"
 
@@ -40,6 +39,12 @@ KNOWN: dict[str, Case] = {
 """What took time with the square of its length once, or might."""
 
 
+@pytest.fixture(scope="module")
+def subject() -> Iterator[Replica]:
+    with replica() as found:
+        yield found
+
+
 def sample() -> list[Case]:
     """Some of all places alone and of all pairs, the same in every run; half of them of what decides on nodes."""
     chance = random.Random(SEED)
@@ -52,20 +57,41 @@ def _decides(place: Place) -> bool:
     return "nodeAffinity" in place.path or place.path in ("spec.nodeSelector{}", "spec.tolerations[]")
 
 
-@pytest.fixture(scope="module")
-def measured() -> dict[Case, Growth]:
-    """All of them in one process."""
-    cases = [*KNOWN.values(), *sample()]
-    return dict(zip(cases, grown(cases, SIZE), strict=True))
+@pytest.mark.parametrize("case", KNOWN.values(), ids=KNOWN)
+def test_what_took_time_with_its_square_grows_with_its_length(subject: Replica, case: Case) -> None:
+    assert not too_fast(subject.ask_about_new, [case], SIZE)
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in KNOWN.items()])
-def test_what_took_time_with_its_square_grows_with_its_length(measured: dict[Case, Growth], case: Case) -> None:
-    assert not too_fast([measured[case]])
+def test_no_list_of_a_sample_costs_more_than_its_length(subject: Replica) -> None:
+    assert not too_fast(subject.ask_about_new, sample(), SIZE)
 
 
-def test_no_list_of_a_sample_costs_more_than_its_length(measured: dict[Case, Growth]) -> None:
-    assert not too_fast(list(measured.values()))
+@pytest.mark.skipif(not MINUTES, reason="GROWTH_MINUTES is not set")
+def test_every_list_alone_and_every_pair_of_lists_costs_no_more_than_its_length(subject: Replica) -> None:
+    until = time.monotonic() + MINUTES * 60
+    chance = random.Random(SEED)
+    cases = alone(collections()) + pairs(collections(), chance)
+    left = chance.sample(cases, len(cases))
+    found: list[str] = []
+    while left and time.monotonic() < until:
+        found += too_fast(subject.ask_everything, [left.pop()], SIZE)
+    assert not found
+    if left:
+        pytest.skip(f"in {MINUTES:g} minutes {len(cases) - len(left)} of {len(cases)} cases passed")
+
+
+def test_a_loop_in_a_loop_is_noticed_and_a_loop_is_not() -> None:
+    def square(pod: Any) -> None:
+        keys = tuple(one.get("key") for one in pod["spec"].get("tolerations", ()))
+        assert all(key in keys for key in keys for _ in range(5))
+
+    def line(pod: Any) -> None:
+        keys = {one.get("key") for one in pod["spec"].get("tolerations", ())}
+        assert all(key in keys for key in keys for _ in range(1000))
+
+    case: Case = (("spec.tolerations[]", 0),)
+    assert too_fast(square, [case], SIZE)
+    assert not too_fast(line, [case], SIZE)
 
 
 def test_every_list_and_map_that_rules_read_is_walked() -> None:
@@ -74,24 +100,3 @@ def test_every_list_and_map_that_rules_read_is_walked() -> None:
     paths = {place.path for place in collections()}
     assert {case[0][0] for case in KNOWN.values()} <= paths
     assert {"spec.initContainers[].env[]", "spec.overhead{}", "metadata.annotations{}"} <= paths
-
-
-def too_fast_of(cases: Sequence[Case], size: int, *, everything: bool = False) -> list[str]:
-    """The cases that grow too fast, as far as there was time; skips the test where some were not begun."""
-    left = random.Random(SEED).sample(cases, len(cases))
-    until = time.monotonic() + MINUTES * 60
-    found: list[str] = []
-    while left and time.monotonic() < until:
-        some, left = left[: 12 * PROCESSES], left[12 * PROCESSES :]  # a process takes seconds to start
-        found += too_fast(grown(some, size, everything=everything, processes=PROCESSES))
-    if left and not found:
-        pytest.skip(f"in {MINUTES:g} minutes {len(cases) - len(left)} of {len(cases)} cases passed")
-    return found
-
-
-@pytest.mark.skipif(not MINUTES, reason="GROWTH_MINUTES is not set")
-def test_every_list_alone_and_every_pair_of_lists_costs_no_more_than_its_length() -> None:
-    read = read_places(PROCESSES)
-    assert {"spec.nodeSelector{}", "spec.tolerations[]", "spec.containers[].env[]"} <= {place.path for place in read}
-    assert not too_fast_of(alone(read), LONG, everything=True)
-    assert not too_fast_of(pairs(read, random.Random(SEED)), min(LONG, SIZE))
