@@ -66,9 +66,7 @@ def assert_trusted(cluster: MemoryCluster, *keepers: Keeper) -> None:
 
 @pytest.mark.parametrize("exists", [True, False], ids=["empty Secret", "no Secret"])
 @pytest.mark.parametrize("moment", range(6))
-def test_A21_replicas_that_start_at_the_same_instant_make_one_authority(
-    moment: int, exists: bool, tmp_path: Path
-) -> None:
+def test_replicas_that_start_at_the_same_instant_make_one_authority(moment: int, exists: bool, tmp_path: Path) -> None:
     """The second replica does everything between any two calls of the first."""
     cluster = MemoryCluster(NOW)
     if not exists:
@@ -232,7 +230,7 @@ def test_a_writer_who_is_always_faster_is_a_fault_and_no_endless_loop(tmp_path: 
         Keeper(cluster, tmp_path).look()
 
 
-def test_A20_in_thirty_years_nothing_ends_that_is_served_and_no_authority_before_what_it_issued(tmp_path: Path) -> None:
+def test_in_thirty_years_nothing_ends_that_is_served_and_no_authority_before_what_it_issued(tmp_path: Path) -> None:
     """The clock is moved on by a month at a time; everything is renewed long before its end."""
     cluster = MemoryCluster(NOW)
     keepers = [Keeper(cluster, tmp_path / str(number)) for number in range(2)]

@@ -133,13 +133,13 @@ def test_the_worst_warnings_come_first_whatever_is_left_out() -> None:
     )
 
 
-def test_A48_a_refusal_is_cut_before_its_remedy() -> None:
+def test_a_refusal_is_cut_before_its_remedy() -> None:
     text = outcome(finding("x" * 1_000_000, refuses=True)).refusal
     assert len(text) == LONGEST_LINE
     assert text.endswith("xxx.... Do this.")
 
 
-def test_A48_a_refusal_of_many_violations_says_how_many_there_is_no_room_for() -> None:
+def test_a_refusal_of_many_violations_says_how_many_there_is_no_room_for() -> None:
     text = outcome(*[finding("x" * 5_000, "y" * 5_000, refuses=True) for _ in range(90)]).refusal
     lines = text.split("\n")
     assert lines[0] == "90 violations:"

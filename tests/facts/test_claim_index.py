@@ -75,7 +75,7 @@ def test_changes_are_followed_and_what_changes_nothing_gives_the_same_snapshot()
     assert len(of_templates(template("a", "x")).without("team", "a")) == 0
 
 
-def test_A56_a_claim_that_a_pod_owns_is_known_because_any_author_may_write_that() -> None:
+def test_a_claim_that_a_pod_owns_is_known_because_any_author_may_write_that() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "1", "controller": True}
     made = {"ownerReferences": [owner], "annotations": {"resource.kubernetes.io/pod-claim-name": "gpu"}}
     assert ClaimTable.of(CLAIM, [claim("p-gpu-x", CLAIM, "gpu.nvidia.com", **made)]).get("team", "p-gpu-x") == GPU

@@ -159,7 +159,7 @@ def test_no_replica_waits_for_claims_that_cannot_be_listed_and_none_is_taken_out
 DEEP = b'{"a":' * 1600 + b"1" + b"}" * 1600
 
 
-def test_A55_a_claim_nested_too_deep_keeps_no_other_from_being_known(server, tmp_path):
+def test_a_claim_nested_too_deep_keeps_no_other_from_being_known(server, tmp_path):
     """Its parameters may be nested thousands of levels deep."""
 
     def with_depths(raw: Any) -> bytes:

@@ -56,7 +56,7 @@ def test_what_cannot_be_read_is_an_error_of_the_ledger(pods, server, code, body)
         pods.stored_now("team-a", "a", 5)
 
 
-def test_A45_a_namespace_exists_or_not_or_is_unknown(pods, server):
+def test_a_namespace_exists_or_not_or_is_unknown(pods, server):
     server.instead[NAMESPACE] = always(200, {"metadata": {"name": "team-a"}})
     assert pods.has_namespace("team-a", 5)
     server.instead[NAMESPACE] = always(404, status(404, "team-a"))

@@ -80,7 +80,7 @@ def test_a_claim_for_extended_resources_stands_for_its_pod() -> None:
         pytest.param(made_for("p", for_extended_resources("p", stored_claim("c", 1))), id="made from a template"),
     ],
 )
-def test_A58_other_claims_count_beside_the_pod_whatever_they_say(raw: dict[str, Any]) -> None:
+def test_other_claims_count_beside_the_pod_whatever_they_say(raw: dict[str, Any]) -> None:
     pods = [gpu_pod(stored("p", gpus=2))]
     found = list(counted_once(pods, [claim(raw)], Classes()))
     assert {one.name for one in found} == {"p", "c"}

@@ -37,7 +37,7 @@ def test_an_image_is_pending_at_first_and_known_later(images: LookupService, cli
     assert (images.known, images.pending) == (1, 0)
 
 
-def test_A48_what_is_recalled_is_never_looked_up(images: LookupService, client: Registries, clock: Clock) -> None:
+def test_what_is_recalled_is_never_looked_up(images: LookupService, client: Registries, clock: Clock) -> None:
     assert [images.info(f"docker.io/team/app:{number}", looks_up=False) for number in range(64)] == [PENDING] * 64
     assert (images.pending, client.asked) == (0, [])
     assert seen(images).config == config(APP)
@@ -47,7 +47,7 @@ def test_A48_what_is_recalled_is_never_looked_up(images: LookupService, client: 
     assert (images.pending, client.asked) == (0, [APP])
 
 
-def test_A48_a_namespace_for_which_a_registry_is_not_learns_nothing_and_has_nothing_looked_up(
+def test_a_namespace_for_which_a_registry_is_not_learns_nothing_and_has_nothing_looked_up(
     client: Registries, clock: Clock
 ) -> None:
     """Not even whether the image exists, and also where others had it looked up, or another replica."""

@@ -23,12 +23,12 @@ _MADE_IN = {"webhook/kubernetes/api_paths.py", "certs/cluster.py"}
         pytest.param({"name": "a?b#c%2f"}, "/api/v1/pods/a%3Fb%23c%252f", id="signs of addresses"),
     ],
 )
-def test_A45_every_part_of_a_path_is_quoted(parts, path):
+def test_every_part_of_a_path_is_quoted(parts, path):
     assert path == path_of(CORE, "pods", **parts)
 
 
 @pytest.mark.parametrize("dots", [".", "..", ""])
-def test_A45_what_no_quoting_makes_harmless_is_no_part_of_a_path(dots):
+def test_what_no_quoting_makes_harmless_is_no_part_of_a_path(dots):
     with pytest.raises(ValueError, match="cannot be part of a path"):
         path_of(CORE, "pods", namespace=dots)
     if dots:
@@ -36,7 +36,7 @@ def test_A45_what_no_quoting_makes_harmless_is_no_part_of_a_path(dots):
             path_of(CORE, "pods", name=dots)
 
 
-def test_A45_no_other_place_makes_paths_of_names():
+def test_no_other_place_makes_paths_of_names():
     files = [file for room in ("webhook", "certs") for file in Path(room).rglob("*.py")]
     found = {str(file) for file in files if _BY_HAND.search(file.read_text())}
     assert found <= _MADE_IN

@@ -34,7 +34,7 @@ def held_bytes(held):
     return sum(map(len, texts + [base64.b64decode(text) for text in parts.get("binaryData", {}).values()]))
 
 
-def test_A44_made_up_names_do_not_fill_a_ledger():
+def test_made_up_names_do_not_fill_a_ledger():
     names = [f"nvidia.com/M{number:062}" for number in range(4000)]
     entries = {}
     for number in range(0, len(names), MOST_PARTS):
@@ -57,7 +57,7 @@ def enter(replica, number, demand):
     return replica.ledgers.reserve(uid(number), [QuotaRequest(MODELS, demand)], replica.clock() + 5)[0]
 
 
-def test_A44_a_namespace_counts_in_so_many_ways_and_others_have_room(replica):
+def test_a_namespace_counts_in_so_many_ways_and_others_have_room(replica):
     """The pods of a quota that limits models only count nothing, so their number is not bounded."""
     entries = {uid(number): crowd(number) for number in range(1, MOST_DEMANDS + 1)}
     replica.store.create(MODELS.key, Entries(entries, frozenset(MODELS.patterns)), 5)

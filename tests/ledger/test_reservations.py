@@ -71,7 +71,7 @@ def test_a_claim_that_is_larger_than_the_room_needs_room_beside_it(replica: Repl
     assert keys(replica) == {uid(1), uid(8), reservation_key("vision", uid(1), "c0")}
 
 
-def test_A58_the_room_is_taken_over_once_whoever_calls_himself_made_for_the_pod(replica: Replica) -> None:
+def test_the_room_is_taken_over_once_whoever_calls_himself_made_for_the_pod(replica: Replica) -> None:
     replica.ask(1, pod_with(3, own=1))
     assert made(replica, 7, 3, pod=1) == GRANTED
     assert made(replica, 8, 1, pod=1) == (exceeded(1, 4),)

@@ -37,7 +37,7 @@ def pod(init, apps):
         pytest.param([], [container("0.5")], 1, id="a part of a GPU is one"),
     ],
 )
-def test_A32_the_scheduler_reserves_the_peak_of_what_runs_together(init, apps, expected):
+def test_the_scheduler_reserves_the_peak_of_what_runs_together(init, apps, expected):
     found = pod(init, apps)
     assert found.gpu_count == expected
     assert dict(found.gpus) == ({"nvidia.com/gpu": expected} if expected else {})

@@ -41,7 +41,7 @@ AMOUNTS: dict[object, list[object]] = {
 @pytest.mark.parametrize(
     ("amount", "written"), [(one, text) for one, texts in AMOUNTS.items() for text in texts], ids=repr
 )
-def test_A32_every_spelling_that_the_api_server_accepts_is_read_exactly(amount, written):
+def test_every_spelling_that_the_api_server_accepts_is_read_exactly(amount, written):
     assert parse_quantity(written) == amount
 
 

@@ -46,7 +46,7 @@ def lists(entries: int) -> list[Any]:
 
 
 @pytest.mark.parametrize(("spec", "place"), lists(MOST_ENTRIES + 1))
-def test_A39_a_list_that_nobody_writes_is_refused_with_its_place_and_a_remedy(spec: dict[str, Any], place: str) -> None:
+def test_a_list_that_nobody_writes_is_refused_with_its_place_and_a_remedy(spec: dict[str, Any], place: str) -> None:
     with pytest.raises(ShapeError) as refused:
         pod_from_raw(pod(spec=spec))
     assert str(refused.value) == f"{place}: found 40001 entries, expected at most 40000"
@@ -58,7 +58,7 @@ def test_a_list_that_is_just_short_enough_is_read(spec: dict[str, Any], place: s
     pod_from_raw(pod(spec=spec))
 
 
-def test_A39_both_phases_refuse_it_as_malformed_also_in_the_object_that_was_there_before() -> None:
+def test_both_phases_refuse_it_as_malformed_also_in_the_object_that_was_there_before() -> None:
     crowded, using = pod(spec={"containers": [{}] * 50_000}), policies({"gpuLimits": {"maxPerPod": 4}})
     for judge in (
         lambda: phases.mutate(request(crowded), using, FACTS),

@@ -70,16 +70,16 @@ TOO_MANY = "together the policies have more than 50000 keys and values"
         pytest.param({"a.yaml": "a: {" + ",".join(f"k{n}: 1" for n in range(MOST_VALUES // 2)) + "}"}, id="many keys"),
     ],
 )
-def test_A39_more_than_is_checked_is_not_read(new: Texts) -> None:
+def test_more_than_is_checked_is_not_read(new: Texts) -> None:
     assert checked(new, mounted=DEFAULT) == Checked(unchecked=TOO_MANY)
 
 
-def test_A53_aliases_are_counted_as_what_they_stand_for() -> None:
+def test_aliases_are_counted_as_what_they_stand_for() -> None:
     found = checked({"a.yaml": f"a: &a [{'1,' * 1000}]\nb: [{'*a,' * 50}]"}, mounted=DEFAULT)
     assert found == Checked(unchecked=TOO_MANY)
 
 
-def test_A53_a_large_default_is_not_copied_for_any_number_of_files() -> None:
+def test_a_large_default_is_not_copied_for_any_number_of_files() -> None:
     default = {"_default.yaml": f"#{'x' * 2**19}\n{DEFAULT['_default.yaml']}"}
     teams = {f"t{number}.yaml": "" for number in range(40)}
     found = checked(default | teams, mounted=DEFAULT)
@@ -87,7 +87,7 @@ def test_A53_a_large_default_is_not_copied_for_any_number_of_files() -> None:
     assert found == Checked(unchecked=found.unchecked)
 
 
-def test_A53_of_ten_thousands_of_mistakes_not_each_is_kept() -> None:
+def test_of_ten_thousands_of_mistakes_not_each_is_kept() -> None:
     pool = f"&p {{{', '.join(f'k{number}: 1' for number in range(1000))}}}"
     pools = f"  nodePools: [{pool}, {'*p, ' * 20}]\n"
     found = checked({"team.yaml": policy_text("team") + pools}, mounted=DEFAULT)

@@ -255,7 +255,7 @@ def test_what_others_have_labelled_like_a_ledger_is_none(store, server, tmp_path
         pytest.param(always(200, {}), "something else", id="no ledger"),
     ],
 )
-def test_A48_the_author_of_a_pod_hears_neither_paths_nor_commands_of_the_platform(store, server, answer, told):
+def test_the_author_of_a_pod_hears_neither_paths_nor_commands_of_the_platform(store, server, answer, told):
     server.instead[ONE] = answer
     with pytest.raises(LedgerError) as fault:
         store.read(KEY, SECONDS)

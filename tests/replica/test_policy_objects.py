@@ -195,7 +195,7 @@ def test_what_somebody_changes_is_written_over(site: Site) -> None:
     written(one, lambda: site.shown()[team]["maxPerPod"] == 2)
 
 
-def test_A45_made_up_namespaces_are_bounded_and_soon_forgotten(site: Site) -> None:
+def test_made_up_namespaces_are_bounded_and_soon_forgotten(site: Site) -> None:
     one, _ = site.replica()
     for number in range(10 * MOST_HEARD):
         heard(one, f"made-up-{number}")

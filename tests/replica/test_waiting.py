@@ -70,7 +70,7 @@ def get(port: int, path: str) -> tuple[int, str]:
         return 0, ""
 
 
-def test_A5_a_replica_waits_unready_for_policies_without_mistakes_instead_of_ending(
+def test_a_replica_waits_unready_for_policies_without_mistakes_instead_of_ending(
     replica: Daemon, policies: Path, port: int
 ) -> None:
     eventually(lambda: "maxPerPodd" in replica.log.read_text())

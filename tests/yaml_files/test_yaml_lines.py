@@ -155,13 +155,13 @@ LONG = "x" * (MAX_BYTES // 2)
         pytest.param(f"a: &a {{? {LONG}\n: 1}}\nb: {{<<: [{'*a, ' * 40_000}]}}\n", id="a long key that is merged"),
     ],
 )
-def test_A53_texts_are_refused_before_aliases_and_faults_make_gigabytes_of_them(source: str) -> None:
+def test_texts_are_refused_before_aliases_and_faults_make_gigabytes_of_them(source: str) -> None:
     (fault,) = faults(source.encode())
     assert f"more than {MAX_CHARACTERS} characters in values and the keys that lead to them" in fault
 
 
 @pytest.mark.parametrize("line_break", ["", "\n", "\r\n", "\r", "\x85", "\u2028"], ids=repr)
-def test_A53_no_percent_tag_reaches_the_parser_which_compares_each_with_all_before_it(line_break: str) -> None:
+def test_no_percent_tag_reaches_the_parser_which_compares_each_with_all_before_it(line_break: str) -> None:
     lines = "".join(f"%TAG !{number}! x\n" for number in range(2))
     (fault,) = faults(f"{'#' if line_break else ''}{line_break}{lines}--- {{}}\n".encode())
     assert fault.endswith(": a %TAG directive, which is not supported; remove the line")
