@@ -28,7 +28,7 @@ class _Copy:
     __slots__ = ("below", "value")
 
     def __init__(self, value: Any) -> None:
-        self.value: Any = dict(value) if isinstance(value, dict) else list(value)
+        self.value: Any = value.copy()
         self.below: dict[str | int, _Copy] = {}
 
 
@@ -78,8 +78,9 @@ class Draft:
             value = {missing: value}
         key = path[depth]
         parent.value[key] = value
-        parent.below.pop(key, None)  # a new list replaces an empty one
-        operation = "add" if isinstance(parent.value, dict) else "replace"  # add to a list would insert before its null
+        if key in parent.below:  # a new list replaces an empty one
+            del parent.below[key]
+        operation = "replace" if parent.value.__class__ is list else "add"  # add to a list would insert before its null
         self.patch.append({"op": operation, "path": _pointer(path[: depth + 1]), "value": value})
 
     def _reach(self, path: Path) -> tuple[_Copy, int]:

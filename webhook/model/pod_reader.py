@@ -49,8 +49,8 @@ def pod_from_raw(raw: object, accelerators: Accelerators = BUILT_IN, namespace: 
 
 
 def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, namespace: str) -> Pod:
-    metadata = mapping(pod.get("metadata"))
-    labels = mapping(metadata.get("labels"))
+    metadata: Mapping[str, Any] = pod.get("metadata") or {}
+    labels: Mapping[str, Any] = metadata.get("labels") or {}
     runtime_class = spec.get("runtimeClassName")
     affinity = mapping(spec.get("affinity"), "affinity")
     lists = [name for name in (INIT, APP, EPHEMERAL) if spec.get(name) is not None]
@@ -87,7 +87,7 @@ def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, 
         resources=resources,
         overhead=entries(spec.get("overhead"), "overhead"),
         is_gated=bool(spec.get("schedulingGates")),
-        annotations=mapping(metadata.get("annotations")),
+        annotations=metadata.get("annotations") or {},
         labels=labels,
         owner_kind=owner_kind(metadata),
         namespace=namespace or _text(metadata.get("namespace")),
