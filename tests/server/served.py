@@ -3,13 +3,16 @@
 Usage: python served.py '{"port": 8443, "cert_file": ..., ...}'; the keys are those of ServerSettings.
 """
 
+import contextlib
 import json
 import logging
+import math
 import sys
 import threading
 import time
 from pathlib import Path
 
+from webhook.admission.watchdog import DecisionDeadline, TookTooLongError
 from webhook.server.process import ServerSettings, serve
 
 
@@ -53,6 +56,12 @@ class Echo:
         time.sleep(4)
         return b"done"
 
+    def endless(self, _environ):
+        """A decision that computes for ever, and is ended as those of reviews are."""
+        with contextlib.suppress(TookTooLongError):
+            DecisionDeadline(0.5, math.inf).within(_compute)
+        return b"ended"
+
     def sleep(self, environ):
         """Sleep, and answer with the largest number of requests that slept at the same time."""
         environ["webhook.may_block"]()
@@ -77,6 +86,11 @@ class Echo:
 def answer(start_response, status, body):
     start_response(status, [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
     return [body]
+
+
+def _compute():
+    while True:
+        pass
 
 
 def broken():

@@ -305,6 +305,13 @@ def test_requests_that_wait_for_something_do_not_hold_up_the_others(server):
     assert max(int(client.answer()[2]) for client in sleepers) == 3
 
 
+def test_a_decision_that_computes_for_ever_holds_up_the_others_until_its_deadline(server):
+    """It is small, so that it runs on the event loop."""
+    endless = server.tls().send(request("/endless"))
+    assert server.seconds_to_answer() < SOON
+    assert endless.answer()[2] == b"ended"
+
+
 def test_a_client_that_goes_away_while_its_request_is_answered_harms_nobody(server):
     client = server.tls().send(request("/sleep"))
     client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close with a reset

@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
-        if self._state is _State.ENDING:
+        if self.is_ending:
             return
         try:
             self._incoming.write(data)
@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol):
 
     def _read(self) -> None:
         """Take what the client has sent."""
-        while self._state is not _State.ENDING:
+        while not self.is_ending:
             try:
                 data = self._tls.read(_MOST_READ)
             except ssl.SSLWantReadError:
@@ -337,6 +337,10 @@ class Connection(asyncio.Protocol):
             self._tls.unwrap()
         self._flush()
         self.transport.write_eof()
+
+    @property
+    def is_ending(self) -> bool:
+        return self._state is _State.ENDING
 
     @property
     def is_unsent(self) -> bool:

@@ -110,11 +110,13 @@ class Clients:
 
     def make_room(self) -> None:
         """Where there are too many connections, end those whose clients have done nothing for the longest time."""
-        if (excess := len(self) - self._most) > 0:
-            latest = time.monotonic() - _QUIET_SECONDS
-            for connection in sorted(self._connections, key=lambda one: one.since)[:excess]:
-                if connection.since <= latest:
-                    connection.expire("there are too many connections")
+        if len(self) <= self._most:
+            return
+        staying = sorted((one for one in self._connections if not one.is_ending), key=lambda one: one.since)
+        latest = time.monotonic() - _QUIET_SECONDS
+        for connection in staying[: max(0, len(staying) - self._most)]:
+            if connection.since <= latest:
+                connection.expire("there are too many connections")
 
     def leave(self, connection: Connection, *, is_answered: bool) -> None:
         """Forget a connection that has ended. The body of a request that is not answered yet is still in memory."""
@@ -251,7 +253,8 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             if os.getppid() != self.ppid:
                 log.warning("stopping: the parent process has ended")
                 break
-            await _within(1.0, leaving)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(leaving.wait(), 1.0)
         await self._stop(clients, servers)
 
     async def _stop(self, clients: Clients, servers: list[asyncio.Server]) -> None:
@@ -288,14 +291,6 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         self.notify()
         self._certificates.context()
         clients.look_after()
-
-
-async def _within(seconds: float, event: asyncio.Event) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        pass
 
 
 def _backlog(listeners: list[Any]) -> list[socket.socket]:
