@@ -12,9 +12,8 @@ from tests.golden import golden
 from webhook.cuda.checks import Verdict
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.libcuda import PATH, Start, start_of
-from webhook.cuda.libcuda_check import Effect, LibcudaFinding
 from webhook.cuda.offer import offer_of
-from webhook.cuda.verdict import Judgement, judge
+from webhook.cuda.verdict import Effect, Judgement, LibcudaFinding, judge
 from webhook.model.image import ImageConfig, ImageInfo
 
 PAIRS = yaml.safe_load(Path(__file__).with_name("libcuda_pairs.yaml").read_text())

@@ -13,10 +13,9 @@ from typing import Literal
 from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.gate import Gate
-from webhook.cuda.libcuda_check import Effect
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
-from webhook.cuda.verdict import Judgement, judge
+from webhook.cuda.verdict import Effect, Judgement, judge
 from webhook.gpus.steering import (
     COMPUTE,
     DRIVER,

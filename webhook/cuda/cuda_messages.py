@@ -14,11 +14,10 @@ from webhook.cuda.checks import Verdict, compiled_code, framework, gpu_of, requi
 from webhook.cuda.compiled_code import Way
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
-from webhook.cuda.libcuda_check import Effect
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.suggestions import suggest
-from webhook.cuda.verdict import deciding_finding, judge
+from webhook.cuda.verdict import Effect, deciding_finding, judge
 from webhook.gpus.gpu_table import GpuTable
 from webhook.gpus.steering import Cause
 from webhook.model.shape import shortened

@@ -13,10 +13,9 @@ from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.gate import Gate
-from webhook.cuda.libcuda_check import Effect
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer, offer_from
-from webhook.cuda.verdict import judge
+from webhook.cuda.verdict import Effect, judge
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.model.json_parts import text
 from webhook.model.shape import spelled
