@@ -101,7 +101,6 @@ class DeclaredSettings(CamelModel):
 
     @property
     def declared(self) -> Declared:
-        """The names as a value, for reading pods."""
         return Declared(self.name, self.vendor or Vendor.OTHER, self.share if self.gpu else None, self.dra)
 
 
@@ -137,7 +136,6 @@ class DeclaredClassSettings(CamelModel):
 
     @property
     def declared(self) -> DeclaredClass:
-        """The settings as a value, for counting."""
         return DeclaredClass(self.model, self.weight)
 
 
@@ -157,7 +155,6 @@ class DeclaredClasses:
 
     @property
     def written(self) -> dict[str, Any]:
-        """The classes as a file has them."""
         return {
             name: settings.model_dump(mode="json", by_alias=True, exclude_none=True)
             for name, settings in sorted(self.settings.items())

@@ -39,16 +39,15 @@ _FIRST_WITH_FLOOR = 11
 """The first major version of CUDA with minor-version compatibility."""
 
 
-def _release(value: str) -> str:
-    if len(parse_version(value).parts) != 3:
-        raise ValueError(f"{spelled(value)} is not a release of CUDA; write its three numbers, such as 13.5.0")
-    return str(cuda_version(value))
+def _version(numbers: int, fault: str) -> AfterValidator:
+    """A version of CUDA with so many numbers, in one spelling."""
 
+    def check(value: str) -> str:
+        if len(parse_version(value).parts) != numbers:
+            raise ValueError(f"{spelled(value)} is not {fault}")
+        return str(cuda_version(value))
 
-def _minor(value: str) -> str:
-    if len(parse_version(value).parts) != 2:
-        raise ValueError(f"{spelled(value)} is not a version of two numbers; write one such as 13.5")
-    return str(cuda_version(value))
+    return AfterValidator(check)
 
 
 def _compute(value: str) -> str:
@@ -62,10 +61,6 @@ def _driver(value: str) -> str:
     if len(version.parts) > 3 or not _OLDEST_BRANCH <= version.major <= _LATEST_BRANCH:
         raise ValueError(f"{spelled(value)} is not a driver version; write one such as 650.10.02, or its branch, 650")
     return value
-
-
-def _cuda(value: str) -> str:
-    return str(cuda_version(value))
 
 
 _OLDEST_BRANCH = 300
@@ -99,8 +94,10 @@ def _line(value: str) -> str:
     return value
 
 
-Release = Annotated[str, AfterValidator(_release), Field(examples=["13.5.0"])]
-Minor = Annotated[str, AfterValidator(_minor), Field(examples=["13.5"])]
+Release = Annotated[
+    str, _version(3, "a release of CUDA; write its three numbers, such as 13.5.0"), Field(examples=["13.5.0"])
+]
+Minor = Annotated[str, _version(2, "a version of two numbers; write one such as 13.5"), Field(examples=["13.5"])]
 Compute = Annotated[str, AfterValidator(_compute), Field(examples=["10.3"])]
 DriverVersion = Annotated[str, AfterValidator(_driver), Field(examples=["650.10.02"])]
 BranchNumber = Annotated[int, Field(ge=_OLDEST_BRANCH, le=_LATEST_BRANCH)]
@@ -188,7 +185,7 @@ class ImageRow(SourcedRow):
     image: ImageGlob
     """Glob of image names, with or without registry and tag: `*` stands for any text, `?` for one character. The name
     itself beats every glob, and a longer glob a shorter one."""
-    cuda: Annotated[str, AfterValidator(_cuda), Field(examples=["12.4"])] | None = None
+    cuda: Annotated[str, AfterValidator(lambda value: str(cuda_version(value))), Field(examples=["12.4"])] | None = None
     """The CUDA version that the images need, in quotes, such as `"12.4"`."""
     cpu_only: bool = False
     """`true` for images that need no CUDA."""

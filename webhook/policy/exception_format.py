@@ -139,7 +139,6 @@ class MatchSettings(CamelModel):
 
     @property
     def match(self) -> Match:
-        """The match as a value."""
         return Match(self.kinds or (), self.names or (), self.labels or {}, self.containers or (), self.images or ())
 
 
@@ -169,7 +168,6 @@ class WeeklySettings(CamelModel):
 
     @property
     def weekly(self) -> Weekly:
-        """The windows as a value."""
         days = frozenset(map(read_day, self.days))
         return Weekly(days, read_clock(self.from_), read_clock(self.to), self.timezone)
 

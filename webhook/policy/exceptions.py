@@ -74,11 +74,9 @@ class Match:
 
     @property
     def is_about_containers(self) -> bool:
-        """Whether it says which containers are meant."""
         return bool(self.containers or self.images)
 
     def is_about(self, name: str, image: str) -> bool:
-        """Whether this container is meant."""
         images, names = self._patterns["images"], self._patterns["containers"]
         return images.match(*image_texts(image)) and names.match((name,))
 
@@ -136,7 +134,6 @@ class PolicyException:
 
     @property
     def concerned(self) -> tuple[str, ...]:
-        """The rules that it is about."""
         return (*self.rules, *self.settings)
 
 

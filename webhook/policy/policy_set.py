@@ -151,7 +151,6 @@ class Policy:
 
     @cached_property
     def labels(self) -> frozenset[str]:
-        """The labels by which rules select pods."""
         return frozenset(label for active in self.rules for label in active.rule.labels(active.settings))
 
     @cached_property
@@ -199,7 +198,6 @@ class Policy:
         return None
 
     def only(self, keep: Callable[[ConfiguredRule], bool]) -> "Policy":
-        """The policy with some of its rules."""
         return replace(self, rules=tuple(filter(keep, self.rules)))
 
     def under(self, applied: tuple[AppliedException, ...], exceptions: PolicyExceptions) -> "Policy":
@@ -217,7 +215,6 @@ class Policy:
 
     @property
     def short_hash(self) -> str:
-        """The first 12 characters of the hash, for people."""
         return self.hash[:12]
 
 
@@ -289,7 +286,6 @@ class PolicySet:
 
     @property
     def short_hash(self) -> str:
-        """The first 12 characters of the hash."""
         return self.hash[:12]
 
     @property
@@ -299,12 +295,10 @@ class PolicySet:
 
     @property
     def accelerators(self) -> Accelerators:
-        """The names of GPUs."""
         return self.default.accelerators
 
     @property
     def has_quotas(self) -> bool:
-        """Whether any namespace has a quota."""
         return bool(self.shared_quotas) or any(policy.quota_of("") is not None for policy in self.policies)
 
     def in_force(self, namespace: str, subject: Callable[[], PodSubject], now: float) -> InForce:
@@ -336,7 +330,6 @@ class PolicySet:
         return [(matcher(glob), self.claims[glob]) for glob in ranked]
 
     def _usual(self, namespace: str) -> InForce:
-        """What holds in a namespace without exceptions."""
         if not namespace:
             return InForce(self.default, ())
         matching = (policy for glob, policy in self._globs if glob.fullmatch(namespace))

@@ -135,7 +135,6 @@ class PolicyStatuses:
         """What the namespaces of a policy have in common."""
 
     def of(self, namespace: str) -> Mapping[str, Any]:
-        """The status of a namespace, of JSON values."""
         policy = self._policies.for_namespace(namespace)
         common = self._of_policies.get(policy.name)
         if common is None:

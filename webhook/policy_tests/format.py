@@ -134,7 +134,6 @@ class ResourceExpectation(Expectation):
 
     @property
     def says_something(self) -> bool:
-        """Whether any key is written."""
         return not self.is_empty or self.applied is not None or bool(self.groups)
 
 

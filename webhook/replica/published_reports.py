@@ -152,7 +152,6 @@ class _Writer:
 
 
 def _is_passing(error: Exception) -> bool:
-    """Whether the API server may answer better soon."""
     if isinstance(error, RefusedError):
         return error.status in (410, 429) or error.status >= 500
     return isinstance(error, UnreachableError)

@@ -127,7 +127,6 @@ class WarningEvents:
         self._task.start()
 
     def count_in(self, metrics: Metrics) -> None:
-        """Count what becomes of warnings."""
         metrics.watch("warning_events_waiting", lambda: len(self._waiting))
         counter = metrics.count_warning_events(RESULTS)
         self._counts = {result: counter.labels(result) for result in RESULTS}
