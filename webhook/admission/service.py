@@ -194,6 +194,7 @@ class Service:
         return phases.workloads(review, self.policies.current, self._with_images(facts, review, budget), self._clock())
 
     def config_maps(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:  # noqa: ARG002  # phases are called alike
+        budget.may_block()  # YAML takes long for its size; pods are answered meanwhile
         return phases.config_maps(review, self.policies, self._clock())
 
     def tell(self, phase: str, review: AdmissionRequest, decision: Decision) -> None:
