@@ -1,7 +1,7 @@
 """The rights of the replicas, by the authorizer of the API server."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem
@@ -16,8 +16,7 @@ _CONFIGURATIONS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurat
 _REGISTRATION = "admissionregistration.k8s.io"
 
 
-@dataclass(frozen=True, slots=True)
-class Right:
+class Right(NamedTuple):
     """A right that the replicas need, and its purpose."""
 
     verb: str
@@ -26,9 +25,6 @@ class Right:
     purpose: str
     name: str = ""
     namespace: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.verb} {self.resource}{self.name and ' ' + self.name}"
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
@@ -40,7 +36,7 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
         kind = f"{right.resource}.{right.group}" if right.group else right.resource
         where = f"-n {right.namespace} " if right.namespace else ""
         yield problem(
-            f"{account} may not {right}: {right.purpose}",
+            f"{account} may not {right.verb} {right.resource}{right.name and ' ' + right.name}: {right.purpose}",
             "a role that allows it",
             f"{installation.restore}. Then: kubectl auth can-i {where}{right.verb} {kind}"
             f"{right.name and '/' + right.name} --as={account}",
@@ -51,15 +47,12 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
 
 def needed(workload: WebhookDeployment, place: Place) -> Iterator[Right]:
     """The rights that the replicas need with their arguments."""
-    for verbs, group, resource, purpose, *where in _rows(workload, place):
-        yield from (Right(verb, group, resource, purpose, *where) for verb in verbs)
+    for verbs, *others in _rows(workload, place):
+        yield from (Right(verb, *others) for verb in verbs)
 
 
-_Row = tuple[tuple[str, ...], str, str, str, *tuple[str, ...]]
-"""Verbs, API group, resource and purpose, and perhaps name and namespace."""
-
-
-def _rows(workload: WebhookDeployment, place: Place) -> Iterator[_Row]:
+def _rows(workload: WebhookDeployment, place: Place) -> Iterator[tuple[tuple[str, ...], *tuple[str, ...]]]:
+    """Verbs, API group, resource and purpose, and perhaps name and namespace."""
     yield _READ, "", "nodes", "rules ask where a pod can run"
     yield _READ, "node.k8s.io", "runtimeclasses", "the rule runtimeClass asks whether it exists"
     yield _READ, "scheduling.k8s.io", "priorityclasses", "the rule priorityClass asks whether it exists"
@@ -94,7 +87,7 @@ def _rows(workload: WebhookDeployment, place: Place) -> Iterator[_Row]:
 
 
 def _has(account: str, right: Right, installation: Installation) -> bool:
-    attributes = {key: getattr(right, key) for key in ("verb", "group", "resource", "name", "namespace")}
+    attributes = {key: value for key, value in right._asdict().items() if key != "purpose"}
     namespace = installation.place.namespace
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     body = {
