@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from webhook.audit.report import AuditReport, Cell, Level
 from webhook.audit.reports import report_wording
-from webhook.audit.reports.report_wording import counted, shortened
-from webhook.audit.reports.sections import lines, sections
+from webhook.audit.reports.report_wording import counted, lines, sections, shortened
 
 MOST = 65_536
 """Most characters that GitHub allows in a comment, counted here in bytes of UTF-8, which are never fewer."""

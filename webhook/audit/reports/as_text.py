@@ -13,7 +13,7 @@ from rich.text import Text
 from webhook.audit import quota_report
 from webhook.audit.report import AuditReport, Cell, Level, Section
 from webhook.audit.reports import report_wording
-from webhook.audit.reports.sections import lines, sections
+from webhook.audit.reports.report_wording import lines, sections
 from webhook.outcome import printable
 
 MOST = 50

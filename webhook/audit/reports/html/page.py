@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from webhook.audit.report import AuditFinding, AuditReport, Comparison, Level
 from webhook.audit.reports import report_wording as wording
-from webhook.audit.reports.sections import FINDINGS, findings, lines, sections
+from webhook.audit.reports.report_wording import FINDINGS, findings, lines, sections
 from webhook.outcome import printable
 
 Row = dict[str, str]
