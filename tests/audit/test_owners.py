@@ -147,13 +147,6 @@ def test_whatever_stands_there_has_itself_as_root(raw: dict[str, Any]) -> None:
     assert not found.is_owned_by_known(raw)
 
 
-def test_texts_that_no_object_can_have_are_not_kept() -> None:
-    huge = "x" * 1_000_000
-    owner = {"apiVersion": huge, "kind": huge, "name": huge, "uid": huge, "controller": True}
-    root = owners().root_of(made("Pod", "p", ownerReferences=[owner]))
-    assert max(map(len, (root.kind, root.name, root.api_version, root.uid))) == 253
-
-
 def test_an_owner_behind_an_unknown_one_is_asked_for_and_no_other() -> None:
     unknown = ObjectReference("team", "ReplicaSet", "web-1", "apps/v1")
     assert owners().unknown_owner_of(POD) == unknown

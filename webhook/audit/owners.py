@@ -13,15 +13,13 @@ from sys import intern
 from typing import Any
 
 from webhook.audit.report import ObjectReference
-from webhook.model.json_parts import mapped
+from webhook.model.json_parts import mapped, text
 from webhook.model.pod import POD_TEMPLATE_HASH
 from webhook.model.workloads import controller_of
 
 MOST_STEPS = 32
 """Most owners in a chain; a longer chain is cut."""
 
-_LONGEST_TEXT = 253
-"""Most characters of a name, uid, kind or version that Kubernetes accepts."""
 _NODE = ("v1", "Node")
 
 
@@ -113,7 +111,7 @@ class Owners:
 
     def _deployment_behind(self, replica_set: ObjectReference, pod: Mapping[str, Any]) -> _Known | None:
         """The learned Deployment whose ReplicaSet made a pod, by the hash in the labels of the pod."""
-        label = _text(mapped(mapped(pod, "metadata"), "labels"), POD_TEMPLATE_HASH)
+        label = text(mapped(mapped(pod, "metadata"), "labels"), POD_TEMPLATE_HASH)
         if not label or not _is_in_apps(replica_set, "ReplicaSet") or not replica_set.name.endswith(f"-{label}"):
             return None
         namespace = replica_set.namespace or self._namespace
@@ -131,8 +129,8 @@ class Owners:
 def reference_of(raw: Mapping[str, Any]) -> ObjectReference:
     """A reference to an object; missing and malformed texts are empty."""
     metadata = mapped(raw, "metadata")
-    name = _text(metadata, "name") or _text(metadata, "generateName")
-    return _reference(raw, intern(_text(metadata, "namespace")), name, _text(metadata, "uid"))
+    name = text(metadata, "name") or text(metadata, "generateName")
+    return _reference(raw, intern(text(metadata, "namespace")), name, text(metadata, "uid"))
 
 
 def _parent(raw: Mapping[str, Any], namespace: str) -> ObjectReference | None:
@@ -140,12 +138,12 @@ def _parent(raw: Mapping[str, Any], namespace: str) -> ObjectReference | None:
     owner = controller_of(raw)
     if owner is None or (owner.get("apiVersion"), owner.get("kind")) == _NODE:
         return None
-    reference = _reference(owner, namespace, _text(owner, "name"), _text(owner, "uid"))
+    reference = _reference(owner, namespace, text(owner, "name"), text(owner, "uid"))
     return reference if reference.kind and reference.name else None
 
 
 def _reference(raw: Mapping[str, Any], namespace: str, name: str, uid: str) -> ObjectReference:
-    return ObjectReference(namespace, intern(_text(raw, "kind")), name, intern(_text(raw, "apiVersion")), uid)
+    return ObjectReference(namespace, intern(text(raw, "kind")), name, intern(text(raw, "apiVersion")), uid)
 
 
 def _is_in_apps(reference: ObjectReference, kind: str) -> bool:
@@ -154,9 +152,3 @@ def _is_in_apps(reference: ObjectReference, kind: str) -> bool:
 
 def _names(reference: ObjectReference) -> tuple[str, str, str]:
     return reference.api_version.rpartition("/")[0], reference.kind, reference.name
-
-
-def _text(raw: Mapping[str, Any], key: str) -> str:
-    """A text, cut to the longest valid length; empty if there is none."""
-    value = raw.get(key)
-    return value[:_LONGEST_TEXT] if isinstance(value, str) else ""
