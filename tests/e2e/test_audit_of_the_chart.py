@@ -3,7 +3,6 @@
 import json
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +10,10 @@ import yaml
 
 from deploy.generate import RELEASE
 from tests.command_line import gpu_policy
-from tests.counted import samples
 from tests.deploy.manifests import Objects, needs_helm, rendered
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
-from tests.e2e.installation import COMMAND, ROOT, Installation
+from tests.e2e.installation import COMMAND, ROOT
 from tests.e2e.objects import deployment, gpu_pod, pod
 from tests.e2e.report_cluster import ReportCluster
 from webhook.replica.audit_status import KEY
@@ -100,22 +98,3 @@ def test_what_the_cluster_holds_is_published_and_goes_when_it_has_been_mended(
     eventually(lambda: not any(plane.raw("GET", one)[1]["items"] for one in made))
     assert audit(plane) == 0
     assert (namespace, REPORT) not in site.places(ReportKind.POLICY_REPORTS)
-
-
-def test_replicas_show_what_the_audit_found(site: ReportCluster, tmp_path: Path) -> None:
-    assert audit(site.plane, f"--output={tmp_path / 'report.txt'}") == 0
-    replica = Installation(site.plane, tmp_path)
-    replica.start(f"--audit-status={PLACE}")
-    try:
-        found = eventually(lambda: shown(replica))
-    finally:
-        replica.stop()
-    assert found["gpu_policy_audit_stale_after_seconds"] == 43200
-    assert found["gpu_policy_audit_errors"] == 0
-    assert found["gpu_policy_audit_duration_seconds"] == status(site.plane)["seconds"]
-
-
-def shown(replica: Installation) -> dict[str, float]:
-    """What a replica shows of audits as a whole; empty until it has read anything."""
-    page = replica.get("/metrics")[1].encode()
-    return {one.name: one.value for one in samples(page) if "_audit_" in one.name and not one.labels}

@@ -93,22 +93,6 @@ def test_a_claim_by_name_counts_and_one_that_comes_after_the_pod_does_no_harm(te
     team.drop("shared", kind="ResourceClaim")
 
 
-def test_claimed_gpus_bring_what_others_bring_and_count_against_the_maximum(team: Team) -> None:
-    team.make("two", devices(exactly("gpu.nvidia.com", count=2)))
-    eventually(lambda: team.by_template("two") == NVIDIA)
-    status, said = team.tried(pod(resourceClaimTemplateName="two"))
-    assert status == 201, said
-    (container,) = said["spec"]["containers"]
-    mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
-    assert mounts.get("gpu-policy-shm") == "/dev/shm"
-    assert {"name": "NCCL_DEBUG", "value": "WARN"} in container["env"]
-    team.make("nine", devices(exactly("gpu.nvidia.com", count=5), exactly("mig.nvidia.com", count=4)))
-    eventually(lambda: team.tried(pod(resourceClaimTemplateName="nine"))[0] == 403)
-    _, said = team.tried(pod(resourceClaimTemplateName="nine"))
-    expected = "gpuLimits: spec.resourceClaims: requests 9 GPUs by resource claims; the policy allows at most 8 per pod"
-    assert expected in said["message"]
-
-
 def test_a_device_class_says_what_it_gives(team: Team) -> None:
     team.make("own", devices(exactly("claims-h100.example.com")))
     path = f"{API}/deviceclasses"

@@ -17,11 +17,7 @@ from tests.e2e.gpu_nodes import NODES, TAINT, add_node, labels, remove_node
 from tests.e2e.kept_certificates import KeptSite
 from tests.e2e.objects import gpu_pod
 from tests.images import docker_registry, images
-from tests.images.replicas import EVERYBODY, Registries, config
-from webhook.images import shared_results
-from webhook.images.lookups import LookupService
-from webhook.images.shared_results import ConfigMapStore, unpack
-from webhook.kubernetes.api_server import ApiServer
+from webhook.images.shared_results import unpack
 
 pytestmark = [pytest.mark.e2e, needs_helm]
 
@@ -37,18 +33,9 @@ class Site(KeptSite):
         """The API path of the ConfigMap."""
         return f"/api/v1/namespaces/{self.name}/configmaps/{NAME}"
 
-    def look_ups(self, client: Registries) -> LookupService:
-        """The look-ups of one replica, in this process, with the rights of a replica."""
-        return LookupService(client.look_up, EVERYBODY, ConfigMapStore(ApiServer(self.kubeconfig), self.name, NAME))
-
     def shared(self) -> set[str]:
         """The references in the ConfigMap."""
         return set(unpack(self.plane.raw("GET", self.results)[1]))
-
-    def write(self, change: dict[str, Any]) -> None:
-        """Change the ConfigMap as somebody else would."""
-        status, answer = self.plane.raw("PATCH", self.results, change)
-        assert status == 200, answer
 
 
 WITHOUT_QUOTAS = {"quota": {"enabled": False}}
@@ -67,44 +54,6 @@ def installed(plane: ControlPlane, directory: Path, *arguments: str) -> Iterator
         yield site
     finally:
         site.remove()
-
-
-@pytest.fixture
-def site(control_plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(shared_results, "READ_SECONDS", 0.3)
-    monkeypatch.setattr(shared_results, "WRITE_SECONDS", 0.1)
-    with installed(control_plane, tmp_path) as site:
-        yield site
-
-
-@contextlib.contextmanager
-def running(*replicas: LookupService) -> Iterator[None]:
-    for replica in replicas:
-        replica.start()
-    try:
-        yield
-    finally:
-        for replica in replicas:
-            replica.close()
-
-
-def test_replicas_that_write_at_the_same_time_lose_nothing_and_ask_for_each_image_once(site: Site) -> None:
-    clients = [Registries() for _ in range(4)]
-    replicas = [site.look_ups(client) for client in clients]
-    texts = [[f"docker.io/team-{who}/app:{number}" for number in range(20)] for who in range(4)]
-    with running(*replicas):
-        for replica, mine in zip(replicas, texts, strict=True):
-            for text in mine:
-                replica.info(text)
-        eventually(lambda: [replica.known for replica in replicas] == [80] * 4)
-        everything = [text for mine in texts for text in mine]
-        assert site.shared() == set(everything)
-        for replica in replicas:
-            assert {text: replica.info(text).config for text in everything} == {
-                text: config(text) for text in everything
-            }
-        assert all(replica.is_shared for replica in replicas)
-    assert sorted(text for client in clients for text in client.asked) == sorted(everything)
 
 
 # Whole replicas, and a real registry

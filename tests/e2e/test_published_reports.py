@@ -140,17 +140,6 @@ def test_a_kind_that_is_asked_for_and_not_known_is(site: ReportCluster) -> None:
     )
 
 
-def test_a_cluster_that_knows_both_kinds_gets_one_and_the_other_goes_when_the_choice_changes(
-    site: ReportCluster, namespaces: Namespaces
-) -> None:
-    (here,) = namespaces(1)
-    site.install(POLICY_REPORTS, OPEN_REPORTS)
-    published(site, found_in(here))
-    assert (site.places(POLICY_REPORTS), site.places(OPEN_REPORTS)) == ([(here, NAME)], [])
-    assert published(site, found_in(here), OPEN_REPORTS).removed == 1
-    assert (site.places(POLICY_REPORTS), site.places(OPEN_REPORTS)) == ([], [(here, NAME)])
-
-
 # What is left alone
 
 

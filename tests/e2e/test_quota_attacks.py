@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -92,22 +91,6 @@ def test_creates_that_others_refuse_keep_no_other_namespace_out_of_a_shared_quot
             assert quotas.plane.raw("DELETE", path)[0] == 200
     assert answers == [(201, "")] * HONEST, quotas.logs()
     assert not {201} & set(refused)
-
-
-def test_a_burst_of_a_controller_uses_all_of_a_shared_quota(
-    quotas: QuotaSite, shared_quota: str, cluster: ControlPlane, make_namespace: Namespaces
-) -> None:
-    """Sixteen pods of one ReplicaSet, which makes them in ever larger batches."""
-    namespace = make_namespace("contended")
-    template: dict[str, Any] = gpu_pod("x", 1)
-    template["metadata"] = {"labels": {"app": "burst"}}
-    template["spec"]["restartPolicy"] = "Always"
-    spec = {"replicas": 16, "selector": {"matchLabels": {"app": "burst"}}, "template": template}
-    body = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "burst"}, "spec": spec}
-    path = f"/apis/apps/v1/namespaces/{namespace}/replicasets"
-    assert cluster.raw("POST", path, body)[0] == 201
-    eventually(lambda: cluster.raw("GET", f"{path}/burst")[1]["status"].get("replicas") == 16)
-    cluster.raw("DELETE", f"{path}/burst", {"propagationPolicy": "Background"})
 
 
 def test_a_client_tries_again_by_itself_while_pods_before_its_own_are_not_stored(
