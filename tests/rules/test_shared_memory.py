@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.gpus import discovered_labels as labels
-from tests.rules.memory_volumes import AT_SHM, OURS, memory_volume, nodes, trainer
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
 from tests.rules.samples import (
     NOTHING_KNOWN,
@@ -21,9 +20,31 @@ from tests.rules.samples import (
     settings_of,
 )
 from webhook.model.claims import TEMPLATE, Devices
+from webhook.model.node import NodeClass
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.quantity import parse_quantity
 from webhook.rules.shared_memory import RULE
+
+OURS = "gpu-policy-shm"
+
+
+AT_SHM = {"name": OURS, "mountPath": "/dev/shm"}
+
+
+def trainer(name="trainer", gpus=2, memory=None, **parts):
+    raw = container(name, gpus, **parts)
+    if memory is not None and gpus is not None:
+        raw["resources"]["limits"]["memory"] = memory
+    return raw
+
+
+def memory_volume(size, name=OURS):
+    return {"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": size}}
+
+
+def nodes(*kinds):
+    """A cluster with nodes of these labels."""
+    return Cluster(nodes=[NodeClass(kind, gpu_resources=frozenset({"nvidia.com/gpu"})) for kind in kinds])
 
 
 def test_a_container_with_two_gpus_gets_half_of_its_memory_limit():
