@@ -12,7 +12,7 @@ NVIDIA GPUs, where it is certain that the pod gets one ([dra.md](dra.md)).
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Literal
@@ -27,12 +27,11 @@ from webhook.cuda.evidence import ImageContext, cuda_version, need_of
 from webhook.cuda.gate import Gate
 from webhook.cuda.need import BuiltFor, Need
 from webhook.model.accelerators import Share, Vendor
-from webhook.model.node import NodeClass
+from webhook.model.node import ChangingNodes, NodeClass
 from webhook.model.pod import Container, Pod
 from webhook.model.programs import may_run_other_code
 from webhook.model.shape import FormatError
 from webhook.rules.candidates import candidates, claimed_nodes, released, selectable, selected
-from webhook.rules.driver_changes import before_changes
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.rule_settings import TableSettings
 from webhook.rules.unsuited import Judged, Unsuited
@@ -117,7 +116,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield _gate(survey, passable[0])
     if survey.is_by_number and (changing := facts.changing_nodes(released(pod, facts))):
         later = settings.for_other_drivers()
-        yield from before_changes(
+        yield from _before_changes(
             survey.uses, assessment, changing, lambda nodes: survey.on(nodes, later), is_held=pod.is_held
         )
 
@@ -335,6 +334,58 @@ def _gate(survey: CudaSurvey, first: NodeVerdict) -> Advice:
     if is_own:
         return Advice(f"{container.path}.env[{_REQUIREMENT}]", unmet, f"Remove it, or set {mend}")
     return Advice(f"{container.path}.image", f"the image's own {_REQUIREMENT} {unmet}", f"Set {mend}")
+
+
+def _before_changes(
+    uses: Sequence[tuple[Container, Need]],
+    assessment: Assessment,
+    changing: Iterable[ChangingNodes],
+    judge: Callable[[Sequence[NodeClass]], Assessment],
+    *,
+    is_held: bool,
+) -> Iterator[Advice]:
+    """Advice for each node pool that may run the pod now and certainly will not with its next driver.
+
+    `assessment` is of all nodes that match the pod, `judge` assesses those of a pool. A pod that `is_held`, in a queue,
+    gets advice only if no nodes would be left, because the queue chooses among them.
+    """
+    for change in changing:
+        now, then = judge(change.now).verdicts, judge(change.then).verdicts
+        lost = [after for before, after in zip(now, then, strict=True) if _may_run(before) and not _may_run(after)]
+        is_last = _count(lost) == _count(filter(_may_run, assessment.verdicts))
+        if lost and (is_last or not is_held):
+            yield _of_change(change, lost, uses, assessment, is_last=is_last)
+
+
+def _may_run(verdict: NodeVerdict) -> bool:
+    return verdict.result.verdict is not Verdict.INCOMPATIBLE
+
+
+def _count(verdicts: Iterable[NodeVerdict]) -> int:
+    """How many nodes these are, where a pool without nodes counts as one."""
+    return sum(verdict.nodes.count or 1 for verdict in verdicts)
+
+
+def _of_change(
+    changing: ChangingNodes,
+    lost: Sequence[NodeVerdict],
+    uses: Sequence[tuple[Container, Need]],
+    assessment: Assessment,
+    *,
+    is_last: bool,
+) -> Advice:
+    at = min(at for verdict in lost for at in verdict.result.failing)
+    container, need = uses[at]
+    own = [verdict for verdict in lost if at in verdict.result.failing]
+    change = changing.change
+    from_then_on = f"from {change.day} on, nodes of pool {changing.pool} have driver {change.driver}"
+    rest = ", and there are no other nodes for the pod" if is_last else ""
+    return Advice(
+        f"{container.path}.image",
+        f"{from_then_on}; {cuda_messages.needs(container.image, need)}, and will not run there{rest}: "
+        f"{cuda_messages.reasons(own, at)}",
+        cuda_messages.remedy_for(container.image, need, [verdict.result.offer for verdict in own], assessment.tables),
+    )
 
 
 RULE = Rule(
