@@ -199,9 +199,14 @@ class NodeClass:
     by_slices: SliceDriver | None = None
     transient_taint: str = ""
     made_by: str = ""
+    _hash: int = field(init=False, compare=False, repr=False)
+    """Computed once: answers about classes are looked up for every pod."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.count, self.taints, self.gpu_resources, *self.labels.values())))
 
     def __hash__(self) -> int:
-        return hash((self.count, self.taints, self.gpu_resources, *self.labels.values()))
+        return self._hash
 
     @property
     def state(self) -> NodeClassState:

@@ -91,8 +91,10 @@ def gets_any(pod: Pod, claimed: Sequence[Alternatives], globs: ResourceGlobs) ->
     """
     if not globs:
         return bool(pod.gpus or claimed)
-    return any(is_one_of(gpu, globs) for gpu in pod.gpus) or any(
-        all(any(is_one_of(name, globs) for name in names) for names in alternatives) for alternatives in claimed
+    if any(is_one_of(gpu, globs) for gpu in pod.gpus):
+        return True
+    return bool(claimed) and any(
+        all(any(is_one_of(name, globs) for name in names) for names in each) for each in claimed
     )
 
 

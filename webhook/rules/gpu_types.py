@@ -140,7 +140,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         return
     gpus = _judged_gpus(pod, usable)
     classes = candidates(pod, facts) if gpus else ()
-    of_nodes = [(nodes, judged_on(nodes, gpus, usable)) for nodes in classes]
+    of_nodes = [*zip(classes, judged_on(tuple(classes), gpus, usable), strict=True)]
     is_suited = any(misfit is None for _, misfit in of_nodes)
     if faults := [*annotation_faults(pod, settings.memory.max), *_named(pod, usable, is_suited=is_suited)]:
         yield from faults
@@ -181,7 +181,7 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     are_all_alike = len({judged(gpu, frozenset({one}), usable) is None for one in models for gpu in gpus}) == 1
 
     def judge(classes: Sequence[NodeClass], are_candidates: tuple[bool, ...]) -> Judged:
-        of_nodes = [judged_on(nodes, gpus, usable) for nodes in classes]
+        of_nodes = judged_on(tuple(classes), gpus, usable)
         found = tuple([misfit and Unsuited(misfit.cause, str(misfit)) for misfit in of_nodes])
         elsewhere = None if are_all_alike else lambda: judge(*anywhere(pod, facts))
         are_there = holds and any(gpu.resource in one.gpu_resources for gpu in gpus for one in classes)

@@ -103,9 +103,15 @@ def judged(gpu: Accelerator, models: Models, usable: Usable) -> Misfit | None:
     return _judged(unit, share, _NO_LABELS, usable, sizes)
 
 
-@lru_cache(maxsize=4096)
-def judged_on(nodes: NodeClass, gpus: tuple[Accelerator, ...], usable: Usable) -> Misfit | None:
-    """Why nodes of a class do not suit a pod that requests these GPUs; None if they may suit."""
+@lru_cache(maxsize=256)
+def judged_on(
+    classes: tuple[NodeClass, ...], gpus: tuple[Accelerator, ...], usable: Usable
+) -> tuple[Misfit | None, ...]:
+    """Why nodes of each class do not suit a pod that requests these GPUs; None where they may suit."""
+    return tuple([_misfit(nodes, gpus, usable) for nodes in classes])
+
+
+def _misfit(nodes: NodeClass, gpus: tuple[Accelerator, ...], usable: Usable) -> Misfit | None:
     share = share_of(nodes.labels, usable.catalogue.table)
     for gpu in gpus:
         unit = _unit(gpu, usable.catalogue.models_at(nodes.labels), share, usable.catalogue)
