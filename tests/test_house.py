@@ -36,7 +36,7 @@ def protocols_with_one_class(texts: dict[Path, str]) -> int:
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ClassDef):
                 methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
-                is_protocol = any("Protocol" in ast.unparse(base) for base in node.bases)
+                is_protocol = any(ast.unparse(base).partition("[")[0] == "Protocol" for base in node.bases)
                 (protocols if is_protocol else classes).append(methods - {"__init__"})
     return sum(bool(own) and sum(own <= other for other in classes) <= 1 for own in protocols)
 

@@ -75,7 +75,7 @@ def test_an_installation_is_a_namespace_and_a_name(written: str) -> None:
 
 def test_kubectl_finds_the_command_by_the_name_of_its_executable() -> None:
     """What pip installs calls this function; `kubectl gpu-policy` runs `kubectl-gpu_policy`."""
-    script = "import sys; sys.argv[0] = '/bin/kubectl-gpu_policy'; from webhook.commands.why import kubectl; kubectl()"
+    script = "import sys; sys.argv[0] = '/bin/kubectl-gpu_policy'; from webhook.commands.main import kubectl; kubectl()"
     done = subprocess.run(
         [sys.executable, "-c", script, "why", "--help"],
         cwd=ROOT,
@@ -85,7 +85,7 @@ def test_kubectl_finds_the_command_by_the_name_of_its_executable() -> None:
         timeout=60,
     )
     assert done.stdout.startswith("Usage: kubectl gpu-policy why")
-    assert 'kubectl-gpu_policy = "webhook.commands.why:kubectl"' in (ROOT / "pyproject.toml").read_text()
+    assert 'kubectl-gpu_policy = "webhook.commands.main:kubectl"' in (ROOT / "pyproject.toml").read_text()
 
 
 @pytest.mark.parametrize(

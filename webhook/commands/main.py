@@ -35,3 +35,8 @@ def main() -> None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  # for as long as the process
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no é gets \xe9, not a traceback
+
+
+def kubectl() -> None:
+    """`kubectl gpu-policy`: the commands of gpu-policy, as kubectl finds them by the name of this executable."""
+    main(prog_name=Path(sys.argv[0]).name.replace("kubectl-gpu_policy", "kubectl gpu-policy"))

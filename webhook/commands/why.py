@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -122,10 +121,3 @@ def _installed(server: "ApiServer", namespace: str, name: str) -> "PolicySet | M
     from webhook.why.gathering import policies_of_installation
 
     return policies_of_installation(server, namespace, name)
-
-
-def kubectl() -> None:
-    """`kubectl gpu-policy`: the commands of gpu-policy, as kubectl finds them by the name of this executable."""
-    from webhook.commands.main import main
-
-    main(prog_name=Path(sys.argv[0]).name.replace("kubectl-gpu_policy", "kubectl gpu-policy"))
