@@ -1,8 +1,4 @@
-"""The Flask application: the pages beside the review endpoints. The only import of Flask.
-
-`MetricsPort` serves the metrics on their own port, so that scrapers need not reach the port of the reviews.
-`CachedPage` caches a page that is expensive and changes slowly, such as the page of metrics.
-"""
+"""The Flask application: the pages beside the review endpoints. The only import of Flask."""
 
 import math
 import threading

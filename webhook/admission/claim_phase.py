@@ -34,16 +34,16 @@ SCHEDULER = "system:kube-scheduler"
 CONTROLLERS = frozenset(
     ("system:serviceaccount:kube-system:resource-claim-controller", "system:kube-controller-manager")
 )
-"""The users that make claims from templates: of this controller (cmd/kube-controller-manager/app/resource.go), or of
-all controllers together where they share credentials."""
+"""The users that make claims from templates: the user of this controller (cmd/kube-controller-manager/app/resource.go),
+or the one user of all controllers where they share credentials."""
 
 _OF_QUOTAS = frozenset((gpu_quota.RULE.key, gpu_types.RULE.key))
 """The rules whose exceptions may change a quota, or what counts against it."""
 
 _LONGEST_LOOK_UP = 1.0
-"""Seconds of one look-up of a pod."""
+"""Most seconds of one look-up of a pod."""
 _SHARE = 0.25
-"""Most of the time that a claim may wait which is spent on its pod; the rest is for the ledgers of quotas."""
+"""Share of a claim's waiting time that the look-up of its pod may take; the rest is for the ledgers of quotas."""
 AT_A_TIME = 2
 """Most pods that are read at a time: a pod of 1.5 MiB may take 60 MiB of memory while it is read."""
 

@@ -25,7 +25,7 @@ from webhook.rules.rule_settings import Mode
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 LATENCY_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.5, 2.0, 10.0)
-"""Upper bounds in seconds; with +Inf ten buckets. The last is over a quarter of the longest possible timeout, 30 s."""
+"""Upper bounds in seconds. The last is over a quarter of the longest timeout, 30 s: GpuPolicySlow compares with it."""
 NAMESPACE_SERIES = 200
 """Most namespaces with series of their own, by default."""
 REASONS = ("bad_request", "bug", "forbidden", "not_ready", "overloaded", "took_too_long")

@@ -40,8 +40,7 @@ def show_nodes(
 ) -> None:
     """Show the nodes in the metrics, read at each scrape. `now` is the API server's clock, in seconds since 1970.
 
-    There are no series until the cluster has been read, and none of a branch of which nobody knows whether it has
-    ended.
+    There are no series until the cluster has been read, and none of a branch that has no known end.
     """
 
     def counted() -> NodeCounts:

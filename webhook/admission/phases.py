@@ -1,6 +1,6 @@
 """What the engine is asked for each kind of request, and how its outcome becomes an answer.
 
-ConfigMaps of policies are checked when they are applied, so that their author is told of a mistake at once.
+ConfigMaps of policies are checked when they are applied, so that their author learns of a mistake at once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ _LONGEST_ANNOTATION = 4096
 class Decision:
     """An answer and the outcome that led to it; `outcome` is None where the request concerns no pods.
 
-    `claims` are those of a new pod on the quotas of its namespace. Ledgers are asked later.
+    `requests` are for the quotas that a new pod or claim counts against. Ledgers are asked later.
     """
 
     answer: AdmissionResponse
@@ -192,7 +192,7 @@ def config_maps(request: AdmissionRequest, store: PolicyStore, now: float | None
         return _allowed([f"not checked: {checked.unchecked}; {_CHECK} has no such limit"])
     release = _of_another_release(raw)
     if checked.errors and not release:
-        answer = AdmissionResponse(is_allowed=False, message=_refusal(checked))  # of 422 older kubectl shows nothing
+        answer = AdmissionResponse(is_allowed=False, message=_refusal(checked))  # older kubectl shows no text of a 422
         return Decision(answer)
     labelled = f"the label says gpu-policy {shortened(release, 63)}; for {version()}, which runs here, a mistake"
     mistakes = (f"{labelled}: {error}" for error in checked.errors)

@@ -27,7 +27,7 @@ class WatchedPods(Pods, Protocol):
     """Pods that are watched from `start` to `close`."""
 
     def know(self, cluster: Callable[[], ClusterFacts | None]) -> None:
-        """Have DeviceClasses and nodes looked up by what this returns; None while nothing is known yet."""
+        """Set where DeviceClasses and nodes are looked up; `cluster` returns None while nothing is known yet."""
         ...
 
     def listen(self, gone: Callable[[], None]) -> None:

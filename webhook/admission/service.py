@@ -119,7 +119,7 @@ class Service:
 
     Without `images` nothing is looked up in registries. Without `ledgers` no pod gets an entry in a quota. `clock`
     tells the seconds since 1970, by which exceptions begin and end. `listeners` hear the decisions of the validating
-    phase. `pods` are those that claims are made for; without them, no claim gets the exceptions of its pod.
+    phase. `pods` reads the pods that claims are made for; without it, no claim gets the exceptions of its pod.
     """
 
     def __init__(  # noqa: PLR0913  # what a replica decides with
@@ -178,9 +178,9 @@ class Service:
         return phases.mutate(review, self.policies.current, self._with_images(facts, review, budget), self._clock())
 
     def validate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
-        """Answer the validating phase; the only answer that may have to wait, for the ledgers of quotas."""
+        """Answer the validating phase, which may have to wait for the ledgers of quotas."""
         if review.operation == "CREATE" and self.policies.current.quotas_for(review.namespace):
-            budget.may_block()  # before the decision is made, which the server would have made anew
+            budget.may_block()  # now: after the decision, the server would have it made anew
         known = self._with_images(facts, review, budget)
         decision = phases.validate(review, self.policies.current, known, self._clock())
         return reserve(decision, review, self._ledgers, budget)

@@ -1,1 +1,1 @@
-"""The server: connections, TLS and HTTP around an application of which it knows nothing but WSGI."""
+"""The server: connections, TLS and HTTP around an application that it knows by WSGI alone."""

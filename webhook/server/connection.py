@@ -33,8 +33,8 @@ _MOST_READ = 2**18
 GOODBYE_SECONDS = 2.0
 """Time for a client to end its side, and for a request that begins when the server stops."""
 FAREWELL = unavailable("this connection ends; a request that was on its way was not read, send it again")
-"""For a request that crosses with the end of an idle connection. The API server takes it for the answer, and asks
-again; where no request is on its way, it logs it."""
+"""Sent when an idle connection ends, because a request may be on its way. The API server takes it for the answer and
+asks again; if it has sent no request, it logs the text."""
 _LAST_DATA_RECEIVED = slice(52, 56)
 """Bytes of Linux's `struct tcp_info` with the milliseconds since data last arrived."""
 
@@ -155,7 +155,6 @@ class Connection(asyncio.Protocol):
         return True
 
     def _read(self) -> None:
-        """Take what the client has sent."""
         while not self.is_ending:
             try:
                 data = self._tls.read(_MOST_READ)

@@ -40,23 +40,23 @@ class ServerSettings:
     host: str
     port: int
     metrics_port: int | None = None
-    """A second port. The application is told which port a request came from."""
+    """A second port. The environment of a request says which port it came to."""
     cert_file: Path
     key_file: Path
     client_ca_file: Path | None = None
-    """When set, clients' certificates must be issued by this authority, and the application is told for each request
-    whether its client presented one. The file is loaded anew when it changes, as the serving certificate is."""
+    """When set, clients' certificates must be issued by this authority, and the environment of a request says whether
+    its client presented one. The file is loaded anew when it changes, as the serving certificate is."""
     client_names: tuple[str, ...] = ()
     """When set, that certificate must also carry one of these as its common name or as a DNS name."""
     certificate_check_seconds: float = 5.0
     """Pause between two looks for a new certificate."""
     threads: int = 16
-    """Requests that may wait at the same time. One thread at a time computes."""
+    """Threads for large requests, and for requests that wait. The event loop answers all others."""
     drain_seconds: float = 0.0
     """Time after SIGTERM in which connections are accepted, until the Service sends no more. Every answer then ends its
     connection, so that the API server connects to another replica next."""
     graceful_seconds: float = 10.0
-    """Time for requests in flight after that. Clients whose requests are incomplete then are told to repeat them."""
+    """Time for requests in flight after that. A request that does not arrive within 2 s of that gets a 503."""
     max_body_bytes: int = 7 * 2**20
     """Larger bodies are not received: the application gets the Content-Length and no body. A body without
     Content-Length is answered with 411."""
@@ -67,8 +67,8 @@ class ServerSettings:
     request_seconds: float = 10.0
     """Time from the first byte of a request to its last. The API server waits for 5 s as registered, 30 s at most."""
     max_connections: int = 2000
-    """Most connections open at the same time, each with one file descriptor. At the limit, connections without activity
-    for 2 s are ended; without such connections, new ones wait in the backlog."""
+    """Connections at a time, each with one file descriptor, beyond which connections without activity for 2 s are
+    ended. New ones are always accepted."""
 
 
 def serve(settings: ServerSettings, application: Callable[[], Application]) -> None:

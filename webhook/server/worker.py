@@ -89,7 +89,6 @@ class Clients:
         return GOODBYE_SECONDS if self.is_stopping else self.settings.request_seconds
 
     def context(self) -> ssl.SSLContext:
-        """The TLS context for a new connection."""
         return self._certificates.context()
 
     def complain(self, peer: Any, error: Exception) -> None:
@@ -104,7 +103,6 @@ class Clients:
         return self._certificates.objection(tls)
 
     def enter(self, connection: Connection) -> None:
-        """Take a new connection up."""
         self._connections[connection] = None
         self.make_room()
 
