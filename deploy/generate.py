@@ -151,7 +151,7 @@ def _conditions() -> str:
 
 
 def _conditions_of(*, nvidia_is_default_runtime: bool) -> dict[str, list[dict[str, str]]]:
-    """The conditions of each webhook, for clusters in which NVIDIA's is the default runtime, or is not."""
+    """The conditions of each webhook, for clusters in which NVIDIA's runtime is the default, or is not."""
     patterns = [pattern for _, _, pattern in GPU_PATTERNS]
     found = {}
     for webhook, make in (("mutate", pod_conditions), ("validate", pod_conditions), ("workloads", workload_conditions)):

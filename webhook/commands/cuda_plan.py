@@ -1,7 +1,4 @@
-"""The command `gpu-policy cuda plan`: what a driver upgrade breaks, and what it opens.
-
-Imports stand inside the functions, so that the command pays only for what it uses.
-"""
+"""The command `gpu-policy cuda plan`: what a driver upgrade breaks, and what it opens."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -195,7 +192,7 @@ def _of_cluster(
 def _unreplaced(
     objects: "Iterable[Document | DocumentError]", manifests: "list[Document | DocumentError]", namespace: str
 ) -> "Iterator[Document | DocumentError]":
-    """The objects without those that manifests replace: of the same kind, namespace and name."""
+    """The objects that no manifest of the same kind, namespace and name replaces."""
     from webhook.audit.documents import Document
 
     replaced = {_identity(one, namespace) for one in manifests if isinstance(one, Document)}

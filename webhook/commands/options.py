@@ -42,7 +42,7 @@ OUTPUT = click.option(
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which objects a command looks at, files or those of a cluster, and where it writes."""
+    """The options that say which objects a command looks at, in files or in a cluster, and where it writes."""
     options = (
         click.argument("paths", nargs=-1, metavar="[FILE|DIR|- ...]"),
         click.option("--cluster", is_flag=True, help="Look at the nodes, pods and workloads of a live cluster."),

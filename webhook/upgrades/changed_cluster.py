@@ -108,7 +108,7 @@ class ChangedCluster:
         return before, replace(policy, node_pools=tuple(later for _, later in staying)) if self.pools else policy
 
     def groups(self, before: NodeTable, after: NodeTable) -> Iterator[AlikeNodes]:
-        """The groups of alike nodes of two tables in which those that stay come first."""
+        """The groups of alike nodes of two tables. In both, nodes that stay come first."""
         staying = (1 << sum(name in after.nodes for name in before.nodes)) - 1
         nodes = list(before.nodes.values())
         now = list(zip(before.classes(before.everything), before.members(before.everything), strict=True))

@@ -49,7 +49,7 @@ def compared(pod: Pod, before: PodPlacement, after: PodPlacement, moves: Sequenc
 
 
 def change_of(moves: Sequence[Move], *, waits: bool = False) -> WorkloadChange:
-    """What changes, in one word. `waits`: of the nodes that are left, the pods tolerate none, and of those now some."""
+    """What changes, in one word. `waits`: the pods tolerate no node that is left, and some now."""
     may_have_run, runs = any(one.before in _MAY_RUN for one in moves), any(one.runs for one in moves)
     if not any(one.after in _MAY_RUN for one in moves):
         return WorkloadChange.BREAKS if may_have_run else WorkloadChange.SAME
@@ -61,7 +61,7 @@ def change_of(moves: Sequence[Move], *, waits: bool = False) -> WorkloadChange:
 
 
 def _doubtful(moves: Sequence[Move]) -> list[Move]:
-    """The nodes of which it becomes unknown whether they run the pods; where some run them, only those that may now."""
+    """The nodes that may or may not run the pods then. If others run them, only nodes count that may run them now."""
     runs = any(one.runs for one in moves)
     return [
         one

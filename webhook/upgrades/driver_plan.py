@@ -61,7 +61,7 @@ class RunsOn(StrEnum):
 class Reach:
     """How far a workload gets at one moment: it runs for certain on `nodes` of the `of` nodes that it may land on.
 
-    Of the others, it is not known of `unknown` whether they run it. `pools` are the declared pools that run it, which
+    For `unknown` of the others this is not known. `pools` are the declared pools that run it, which
     may have no node at the moment.
     """
 
@@ -76,9 +76,9 @@ class Reach:
 class PlannedWorkload:
     """What a plan changes for one workload; a pod without an owner is its own workload.
 
-    `gpus` are in use by its running pods; for a workload that only a manifest has, those that its pods would use.
-    `reason` is a sentence without its period. `remedy` is what would make a workload run that breaks, or would make
-    known what is not; empty for none. `source` is where a manifest was read; workloads of clusters have none.
+    `gpus` are in use by its running pods; for a workload that only a manifest has, its pods would use them.
+    `reason` is a sentence without its period. `remedy` says how a workload that breaks would run, or how to find
+    out what is not known; empty for none. `source` is where a manifest was read; workloads of clusters have none.
     """
 
     owner: ObjectReference
@@ -93,7 +93,7 @@ class PlannedWorkload:
 
 @dataclass(frozen=True, slots=True)
 class UnknownImage:
-    """An image of which nobody knows what it needs, and why; `workloads` and `gpus` use it."""
+    """An image whose needs nobody knows, and why; so many `workloads` and `gpus` use it."""
 
     image: str
     problem: str
@@ -126,7 +126,7 @@ class BranchSupport:
 class PlannedPool:
     """What is done to some nodes, as it was written in `selector`; for new nodes the file that has them.
 
-    `drivers` are those of the nodes now, `driver` the one that they get; None where it stays, and for nodes that go.
+    `drivers` are what the nodes have now, `driver` is what they get; None for nodes that go and for new nodes.
     `pools` are declared pools that are meant.
     """
 
@@ -144,7 +144,7 @@ class PlannedPool:
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """One branch on one kind of nodes: workloads that break, that lose nodes, and of which it is not known.
+    """One branch on one kind of nodes: how many workloads break, how many lose nodes, and for how many it is unknown.
 
     `drives` is whether the branch drives the GPUs: false if certainly not, None if that is not known.
     """

@@ -1,4 +1,4 @@
-"""What a person plans to do with nodes: other drivers for some, none left of others, and new ones.
+"""What a person plans to do with nodes: give some another driver, retire others, and add new ones.
 
 A change names its nodes by one label, `key=value` or `key in (a,b)`, or by the name of a node pool that a policy
 declares. All mistakes are reported at once, each with what there is instead.
@@ -120,7 +120,7 @@ class KnownNodes:
         return f"no policy declares a node pool {spelled(name)}; {there_are}. {_WANTED.capitalize()}"
 
     def _missing(self, key: str, values: Sequence[str], action: ChangeAction) -> str:
-        """What there is beside the values of a label that no node and no pool has; empty if each of them is there."""
+        """Which values of a label no node and no pool has, and what there is instead; empty if each value is there."""
         of_pools = [dict(pool.labels) for pool in self.pools]
         there = {node.label(key) for node in self.nodes.values()} | {labels.get(key) for labels in of_pools}
         missing = [value for value in values if value not in there]
@@ -213,7 +213,7 @@ def _driver(text: str, tables: CudaTables) -> Version:
 
 
 def _twice(changes: Sequence[NodeChange]) -> Iterable[str]:
-    """What several changes do to one node or pool that cannot all be done."""
+    """Messages about pairs of changes that are alike, or want different things of one node or pool."""
     for other, one in combinations(changes, 2):
         nodes, pools = one.nodes & other.nodes, one.pools & other.pools
         if one.text == other.text:

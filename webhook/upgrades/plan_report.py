@@ -1,6 +1,6 @@
 """A plan as the report that all formats of audits print: what changes for workloads are its findings.
 
-What breaks is a finding as grave as a refusal. Plans of nodes, images of which nobody knows what they need, and the
+What breaks is a finding as grave as a refusal. What is done to nodes, images whose needs nobody knows, and the
 matrix are tables besides. Texts may come from tenants; each format escapes them as it needs.
 """
 

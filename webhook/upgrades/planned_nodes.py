@@ -146,7 +146,7 @@ class _Row:
 def branch_matrix(cluster: ChangedCluster, pods: Iterable[tuple[PodsOfMatrix, Set[Owner]]], now: float) -> BranchMatrix:
     """The matrix for these pods and their owners on the nodes as they are now. `now` is in seconds since 1970.
 
-    Its branches are those that may get further releases, and those of the nodes.
+    Its branches are the ones that may get further releases, and the ones that nodes have.
     """
     groups: dict[PodsOfMatrix, set[Owner]] = {}
     for one, owners in pods:

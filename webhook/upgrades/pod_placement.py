@@ -106,7 +106,7 @@ _Place = tuple[bool, int | None]
 class PodPlacement:
     """The verdict about each class of candidates of a pod, and which nodes or pools of the class are candidates.
 
-    `survey` is that of cudaDriver with these candidates, None if no container needs CUDA. `cramped` are the numbers of
+    `survey` is by cudaDriver with these candidates, None if no container needs CUDA. `cramped` are the numbers of
     nodes and of pools that would be candidates if they had room. `is_released`: all candidates still wait for a
     toleration.
     """
@@ -137,7 +137,7 @@ NOWHERE = PodPlacement()
 
 
 def moves_of(groups: Iterable[AlikeNodes], before: PodPlacement, after: PodPlacement) -> tuple[Move, ...]:
-    """What becomes of the nodes of a pod: those that it could be scheduled to now, then, or both."""
+    """What becomes of the nodes that a pod could be scheduled to now, then, or both."""
     found = []
     for group in (*groups, _CLAIMED):
         (was, now), (becomes, then) = before.among(group, group.before), after.among(group, group.after)
@@ -170,7 +170,7 @@ def placement_of(pod: Pod, settings: cuda_driver.Settings, moment: PolicyMoment)
         if (own := members & masks[at])
     )
     found = [((True, -1), 1) if one.by_claim else next(places) for one in everything]
-    if len(nodes) < len(everything):  # only those that offer what the pod claims
+    if len(nodes) < len(everything):  # only nodes that offer what the pod claims
         found = [place for place, one in zip(found, everything, strict=True) if one in nodes]
     kept = {at: one for at, one in enumerate(verdicts) if at not in excluded}
     if survey is not None and excluded:

@@ -47,7 +47,7 @@ _NOTHING_KNOWN = "neither its name nor anything else says which CUDA version it 
 class PlanRequest:
     """What to plan: the cluster with its changes, the policies, and how.
 
-    `namespace` is that of manifests that name none. `added` names the file of the nodes that come. `created` is in UTC,
+    `namespace` holds for manifests that name none. `added` names the file of the nodes that come. `created` is in UTC,
     with time zone.
     """
 
@@ -65,7 +65,7 @@ def plan_of(
     owners: Owners,
     images: LookedUpImages | None = None,
 ) -> DriverPlan:
-    """The plan for these objects, of which owners come before what they own.
+    """The plan for these objects; owners come before what they own.
 
     With `images` the images that are asked about are looked up in batches, before the objects are judged.
     """
@@ -109,7 +109,7 @@ _TOKEN = re.compile(r"kube-api-access-[a-z0-9]{5}")
 class _JudgedPods:
     """Pods that are alike: what changes for them, and the workloads that have such pods.
 
-    Each pod has so many `gpus`. `unknown` are their images of which nobody knows what they need, each with the problem.
+    Each pod has so many `gpus`. `unknown` are their images whose needs nobody knows, each with the problem.
     """
 
     compared: PlacesCompared
@@ -248,7 +248,7 @@ class WorkloadPlanner:
         )
 
     def _gpus(self, pod: Pod) -> int:
-        """The GPUs of a pod: those that it requests by number, and those of its claims, as gpuLimits counts them."""
+        """The GPUs that a pod requests by number, and by claims, as gpuLimits counts them."""
         return pod.gpu_count + sum(one.most for one in claimed_gpus(pod, self._cluster.facts))
 
     def plan(self) -> DriverPlan:
@@ -293,7 +293,7 @@ def _selects_drivers(pod: Pod) -> bool:
 
 
 def _unknown_images(uses: Iterable[tuple[Container, Need]]) -> Iterator[tuple[str, str]]:
-    """The images of which it is not known what they need, and why."""
+    """The images whose needs are not known, and why."""
     for container, need in uses:
         if container.image and need.kind not in (BuiltFor.OTHER, BuiltFor.NONE) and need.cuda is None:
             said = [text for text in (need.evidence, *need.notes[:1]) if text not in ("", cuda_messages.NO_EVIDENCE)]
@@ -301,7 +301,7 @@ def _unknown_images(uses: Iterable[tuple[Container, Need]]) -> Iterator[tuple[st
 
 
 def _images_used(judged: Iterable[_JudgedPods], workloads: Iterable[PlannedWorkload]) -> tuple[UnknownImage, ...]:
-    """The images of which nobody knows what they need; those with the most GPUs first."""
+    """The images whose needs nobody knows, the ones with the most GPUs first."""
     gpus = {one.owner.identity: one.gpus for one in workloads}
     problems: dict[str, str] = {}
     users: dict[str, set[Owner]] = {}
