@@ -64,7 +64,7 @@ class Listing:
         self._list: PagedList | None = None
         self._faults: dict[str, list[tuple[str, Exception]]] = {}
         self.unsent = 0
-        """Objects so far that the webhook is never asked about, without those that other objects made."""
+        """Objects so far that the webhook is never asked about, without objects that others made."""
 
     @property
     def remaining(self) -> int | None:

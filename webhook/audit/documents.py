@@ -1,7 +1,7 @@
 """Reads manifests from files, directories and standard input; a broken document does not affect other documents.
 
 Files are read as kubectl reads them (YAML or JSON, several documents, `kind: List`). Two faults that kubectl accepts
-silently are reported: a key that stands twice in one map, of which kubectl uses the last value, and a Pod of a wrong
+silently are reported: a key that stands twice in one map (kubectl uses the last value), and a Pod of a wrong
 apiVersion.
 """
 
@@ -266,7 +266,7 @@ def _mistaken(document: Document) -> DocumentError | None:
 
 
 _SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
-"""Kinds of the group apps, all of which need a selector."""
+"""The kinds of the group apps that need a selector."""
 
 
 def _patch(document: Document) -> DocumentError | None:
@@ -300,7 +300,7 @@ def _is_object(value: object) -> bool:
 # One document from text, without the dangerous parts of YAML.
 
 MAX_DEPTH = 200
-"""Levels of maps and lists in YAML. Of JSON orjson writes 254."""
+"""Most levels of maps and lists in YAML; orjson writes JSON of up to 254."""
 MAX_VALUES = 5_000_000
 """Most values in one document once its aliases are expanded."""
 

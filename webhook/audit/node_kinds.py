@@ -1,7 +1,7 @@
 """The GPU nodes of a cluster, grouped by what they offer to CUDA and how they share GPUs; `render_kinds` prints them.
 
 `capacity_of` counts them for reports: by model, resource and driver, in the units that pods request and in whole GPUs.
-A unit is a GPU, or the part of one that it is by its name or by the labels of its node: a MIG slice, a partition, or a
+A unit is a GPU, or a part of one by its name or by the labels of its node: a MIG slice, a partition, or a
 share by time-slicing or MPS. Where labels are missing or contradict each other, a unit counts as a whole GPU.
 """
 
@@ -43,8 +43,8 @@ _FITS_EVERYWHERE = pod_from_raw({"spec": {"tolerations": [{"operator": "Exists"}
 class NodeKind:
     """Nodes with an equal offer and share. `count` is 0 for a declared pool without nodes.
 
-    `gpus` is the sum of all nodes, where MIG slices and shares count by the GPUs that they are at least. `share` says
-    what one unit of a GPU resource is.
+    `gpus` is the sum over all nodes; the MIG slices and shares of a node count as the fewest GPUs that have so many.
+    `share` says what one unit of a GPU resource is.
     """
 
     offer: Offer

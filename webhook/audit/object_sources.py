@@ -48,7 +48,7 @@ def read_facts(
     ignored: list[DocumentError] = []
 
     def read(group: str, kind: str, faults: list[DocumentError]) -> Iterator[dict[str, Any]]:
-        """The objects of a kind as they arrive; none if the cluster has no such kind, or does not say so."""
+        """The objects of a kind as they arrive; none if the cluster has no such kind, or does not say."""
         try:
             resource = _NODES if kind == "Node" else discovery.find(group, kind)
         except ApiServerError as error:

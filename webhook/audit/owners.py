@@ -4,7 +4,7 @@ Anybody who may write an object can write its owner references. A reference is f
 this uid, kind and name that is in the same namespace or cluster-scoped. Any other reference is believed, not followed.
 
 There is one exception: where a ReplicaSet was not learned, its name DEPLOYMENT-HASH and the hash in the labels of the
-pod tell the Deployment, if one of that name was learned in the pod's namespace.
+pod name the Deployment, if one of that name was learned in the pod's namespace.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ class _Known:
 class Owners:
     """The objects that may own others, by namespace and uid; about 500 bytes for each object.
 
-    `namespace` is that of manifests that name none.
+    `namespace` is the namespace of manifests that name none.
     """
 
     def __init__(self, namespace: str = "") -> None:

@@ -1,7 +1,4 @@
-"""Quotas and their usage for reports: counted from the pods of an inventory, or read from GPUQuota objects.
-
-`render` prints quotas at a terminal: a line with a bar for each limit, readable in 80 columns and without colours.
-"""
+"""Quotas and their usage for reports: counted from the pods of an inventory, or read from GPUQuota objects."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -186,7 +183,7 @@ _ALL = "GPUs"
 
 
 def render(quotas: Sequence[ReportedQuota], console: Console, *, names_namespaces: bool) -> None:
-    """Print every quota. `names_namespaces`: also print the namespaces of quotas that namespaces share."""
+    """Print every quota in 80 columns. `names_namespaces`: also print the namespaces of shared quotas."""
     parts = [part for quota in quotas for part in quota.parts]
     names = max((len(_name(part)) for part in parts), default=0)
     amounts = max((len(_amount(part)) for part in parts), default=0)

@@ -24,7 +24,7 @@ class Level(StrEnum):
     WARN = "warn"
     """The pods would be admitted, and their author warned."""
     SKIP = "skip"
-    """The pods would be refused, were there no exception; they are admitted, and their author told so."""
+    """The pods would be refused without an exception. They are admitted, and their author gets a warning."""
     AUDIT = "audit"
     """The pods would be admitted, and the finding only recorded."""
     COMPLETE = "complete"

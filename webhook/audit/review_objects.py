@@ -1,7 +1,4 @@
-"""What the webhook would answer for an object: both phases, one after the other, as the API server runs them.
-
-`LookedUpImages` asks registries about the images of objects before the objects are reviewed.
-"""
+"""What the webhook would answer for an object: both phases, one after the other, as the API server runs them."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -229,7 +226,7 @@ def review(documents: Iterable[Document | DocumentError], namespace: str, contex
 
 
 def is_never_sent(document: Document, namespace: str) -> bool:
-    """Whether the shipped registration excludes the object's namespace; `namespace` is that of objects without one."""
+    """Whether the shipped registration excludes the namespace of the object, which is `namespace` if it names none."""
     return _namespace(document, namespace) in NEVER_SENT
 
 
@@ -312,7 +309,7 @@ class LookedUpImages:
     """
 
     def __init__(self, ask: Ask, withheld: Callable[[str, str], ImageInfo | None] = lambda _image, _whom: None) -> None:
-        """`withheld` says why a namespace is not told of an image; None if it is told."""
+        """`withheld` says why a namespace may not know about an image; None if it may."""
         self._ask = ask
         self._withheld = withheld
         self._known: dict[str, ImageInfo] = {}

@@ -1,7 +1,4 @@
-"""The webhook configurations: whether both are as they were installed, and send the objects that policies are about.
-
-The last two checks are about ConfigMaps of policies, and about pods with GPUs whose names only the policies declare.
-"""
+"""The webhook configurations: whether both are as they were installed, and send the objects that policies are about."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -33,7 +33,7 @@ from webhook.yaml_files.file_errors import FileErrors
 def of_config_maps(mounted: Sequence[tuple[Object, Object]]) -> PolicySet:
     """The policies in ConfigMaps, each after its volume source. Of two files with one name the later wins.
 
-    Raises PolicyErrors, and UnavailableError where there is no ConfigMap.
+    Raises FileErrors, and UnavailableError where there is no ConfigMap.
     """
     if not mounted:
         raise UnavailableError("the Deployment mounts no ConfigMap with policies")
@@ -162,7 +162,6 @@ class Place:
     namespace: str = "gpu-policy"
     name: str = "gpu-policy"
     dry_run_namespace: str = "default"
-    """The namespace of dry runs of GPU pods."""
     policies: Path | None = None
     """The policies as files, for users who may not read ConfigMaps."""
 
@@ -276,7 +275,7 @@ class Installation:
     def policies(self) -> PolicySet:
         """The policies in the ConfigMaps that the Deployment mounts, else in the files of `place`.
 
-        Raises PolicyErrors where they have mistakes.
+        Raises FileErrors where they have mistakes.
         """
         try:
             return of_config_maps(self.policy_config_maps)

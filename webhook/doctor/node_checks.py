@@ -82,7 +82,7 @@ def _without_driver(nodes: Sequence[_GpuNode], installation: Installation) -> It
     judged = [one.node for one in nodes if one.needs_driver]
     blind = [node.name for node in judged if offer_of(node.kind.labels).driver is None]
     if blind:
-        with suppress(UnavailableError):  # which is told where GPUs are offered twice
+        with suppress(UnavailableError):  # `_offered_twice` says so
             slices = SliceTable.of(_slices(installation))
             blind = [name for name in blind if not (slices.driver(name) or SliceDriver()).driver]
     if blind:
@@ -193,7 +193,7 @@ def share_findings(nodes: Sequence[Node], table: GpuTable) -> Iterator[DoctorFin
 
     Labels of GPU Feature Discovery say how many GPUs, or MIG slices, a node has and how many units share each; the
     device plugin offers the units. Both read the same configuration, but at different times, and in some installations
-    different files. Only what can have no other reason is told:
+    different files. Only what can have no other reason is reported:
 
     - a resource that is 0 or missing says nothing, because device plugins restart;
     - in the MIG strategy mixed, GPUs with MIG count and are not offered as nvidia.com/gpu, and `gpu.replicas` is 0

@@ -93,7 +93,7 @@ def disruption_budget(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def port(installation: Installation) -> Iterator[DoctorFinding]:
-    """NetworkPolicies let not every pod reach the port of reviews: who reaches it can send reviews in any name.
+    """NetworkPolicies keep most pods away from the port of reviews: whoever reaches it can send reviews in any name.
 
     No object says whether the network enforces them. Policies of other kinds (Calico, Cilium) are not read.
     """

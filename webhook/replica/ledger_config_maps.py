@@ -1,8 +1,6 @@
 """Ledgers as ConfigMaps in the API server, one for each quota, in the namespace of this installation.
 
 Every cluster has ConfigMaps. Objects of a custom kind would be removed together with its CRD.
-
-The last functions make the parts of a replica's quotas, in a cluster and for an inventory.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -69,7 +69,7 @@ def _timeouts(registration: Registration) -> dict[str, float]:
 
 
 LOOK_SECONDS = 5.0
-"""Seconds between two looks at certificates and registration; a look takes three requests."""
+"""Seconds between two looks at certificates and registration; a look takes five requests at most."""
 
 _FIRST_RETRIES = (0.2, 0.5, 1.0, 2.0, 5.0)
 _EXPECTED = (ClusterError, CertificateError, RegistrationError)

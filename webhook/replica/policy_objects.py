@@ -1,6 +1,6 @@
 """Writes objects of kind EffectiveGPUPolicy, `kubectl get gpupolicies`: which policy a namespace has, for its people.
 
-They decide nothing. Their kind is another one than that of policy files, so that neither is taken for the other.
+They decide nothing. Their kind differs from the kind of policy files, so that nobody takes one for the other.
 
 A namespace has one if a policy names it, or if a pod in it was reviewed. It stays until its namespace goes, and shows
 whatever policy the namespace has.
@@ -26,7 +26,7 @@ NAME = "effective"
 MOST_HEARD = 100
 """Most namespaces without an object that are remembered from reviews; whoever reaches the port can make names up."""
 _HEARD_SECONDS = 300.0
-"""Time for which the object of such a namespace is tried to be written."""
+"""Time for which a replica tries to write the object of such a namespace."""
 
 TIMING = StatusTiming(round=5.0, spread=5.0)
 
@@ -44,7 +44,7 @@ class PolicyObjects(StatusObjects):
         clock: Callable[[], float] = time.monotonic,
         timing: StatusTiming = TIMING,
     ) -> None:
-        """`namespace` is that of the installation. `kubeconfig` is None in the cluster."""
+        """`namespace` is the namespace of the installation. `kubeconfig` is None in the cluster."""
         super().__init__(ApiServer(kubeconfig), namespace, logging.getLogger("gpu_policy.policies"), timing, clock)
         self._policies: PolicyStore | None = None
         self._heard: dict[str, float] = {}

@@ -126,7 +126,7 @@ class _Writer:
         return is_over
 
     def _ours(self, namespace: str | None) -> Iterable[tuple[Place, _Stored]]:
-        """The reports of this installation: those with its labels that are named after it, a dot and a number."""
+        """The reports of this installation: they have its labels, and its name with a dot and a number."""
         selector = ",".join(f"{key}={value}" for key, value in self._naming.labels.items())
         listed = Listed(path(self._form, namespace), _PAGE, accept=METADATA_LIST, labels=selector)
         for raw in PagedList(self._server, listed, lambda: _ANSWER_SECONDS):

@@ -38,7 +38,7 @@ class ReplicaSources:
         """The source of facts, not yet started, and the stored pods of the same cluster; None for an inventory."""
         if self.inventory is not None:
             return StaticFacts(load_inventory(self.inventory, accelerators)), None
-        from webhook.facts.live import LiveFacts  # noqa: PLC0415  # the client weighs 30 MiB, paid only when used
+        from webhook.facts.live import LiveFacts  # noqa: PLC0415  # imports the Kubernetes client
 
         live = LiveFacts(kubeconfig=self.kubeconfig, accelerators=accelerators)
         return live, PodsOfClaims(live.server)

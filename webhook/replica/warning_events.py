@@ -76,7 +76,7 @@ class PodWarning:
 
 
 def warnings_in(request: AdmissionRequest, decision: Decision) -> list[PodWarning]:
-    """What is told of a decision of the validating phase, one warning for each rule: the worst finding speaks for all.
+    """The warnings of a decision of the validating phase, one for each rule: the worst finding speaks for all.
 
     The decision has to be about a new pod with a controller that is admitted, and no dry run. Only rules in mode `warn`
     count.

@@ -229,7 +229,7 @@ def _crashing(seen: ObservedPod) -> Explanation | None:
 
 
 def _ended(seen: ObservedPod) -> Explanation | None:
-    """A pod of which a container has ended with a fault while others go on."""
+    """A pod with a container that has ended with a fault while others go on."""
     for name, status in _statuses(seen.raw):
         ended = mapped(status, "state", "terminated")
         code = part(ended, "exitCode")

@@ -14,7 +14,7 @@ from webhook.why.reading import ClusterReader
 _NOT_RUNNING = frozenset({"PodTemplate", "JobTemplate", "WorkflowTemplate", "TrainingRuntime", "ServingRuntime"})
 """Kinds that make no pods by themselves."""
 _LONGEST_CHOICE = 600
-"""Characters of kind and name, each of which has at most 253: what somebody is to write is not cut."""
+"""Most characters of a choice: kind and name have at most 253 each, and a text to copy is not cut."""
 
 Target = tuple[ApiResource, Raw]
 """An object and its kind."""

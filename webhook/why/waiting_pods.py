@@ -39,7 +39,7 @@ _NOT_LOOKED_AT = (
 
 
 class WaitingPods:
-    """Looks at the objects of an audit as they pass, and then explains those that are Pending."""
+    """Looks at the objects of an audit as they pass, and then explains the Pending pods."""
 
     def __init__(self, policies: PolicySet, scope: NamespaceScope) -> None:
         self._policies = policies

@@ -64,8 +64,8 @@ class AlikePods:
 
 @dataclass(slots=True)
 class WorkloadPods:
-    """The pods of a workload. `alive_of` counts those that have not finished, by the uid of their controller, and
-    `made_of` all of them.
+    """The pods of a workload. `alive_of` counts the pods that have not finished, by the uid of their controller, and
+    `made_of` all pods.
     """
 
     groups: list[AlikePods] = field(default_factory=list)

@@ -188,7 +188,7 @@ def _is_whole(uid: str, seen: ObservedWorkload) -> bool:
 def _refusal(message: str, source: str, around: Surroundings, kind: str) -> Explanation:
     """The reason in a text such as `Error creating: admission webhook "validate.gpupolicy.dev" denied ...`.
 
-    `source` is where the text stood, `kind` that of the workload that people change.
+    `source` is where the text stood, `kind` the kind of the workload that people change.
     """
     message = message.removeprefix("Error creating: ").strip()
     clue = Clue(source, message)
@@ -251,7 +251,7 @@ def _by(whom: str, said: str, clue: Clue, kind: str) -> Explanation:
 
 
 def _other_template(kind: str, how: str) -> str:
-    """How to change the pod template of a workload of this kind: that of a Job is never changed in place."""
+    """How to change the pod template of a workload of this kind; a Job keeps the one that it has."""
     if kind == "JobSet" or (kind.endswith("Job") and kind != "CronJob"):
         return (
             f"Delete the {kind} and create it again with a pod template {how}: a {kind} keeps the template that it has"

@@ -1,8 +1,8 @@
 """The report as JUnit XML: a suite for each namespace, and in it a case for each object and rule.
 
-A case fails if pods would be refused. It is skipped, with the message, if there are only warnings: GitLab shows no text
-of a passed case, and a failure would exaggerate. Any other case passes. All findings of one case are one failure,
-because GitLab shows only one.
+A case fails if pods would be refused. If they only cause warnings, or an exception admits them, it is skipped, with the
+message: GitLab shows no text of a passed case, and a failure would exaggerate. Any other case passes. All findings of
+one case are one failure, because GitLab shows only one.
 
 `junit_xml` writes any suites, in the common subset of what Jenkins, GitLab and Ant's schema accept, with every count.
 Some readers show the attribute `message` and others the text of an element, so both are written. Times are always 0,

@@ -1,7 +1,7 @@
 """The report as Markdown for a comment on a pull request: one sentence, what changes, what is refused, then details.
 
-Texts of manifests are in code spans, where nothing is a link, a mention, HTML
-or emphasis. In tables a pipe ends a cell even inside a code span, so a span is split at each pipe.
+Texts of manifests are in code spans, where nothing is a link, a mention, HTML or emphasis. In tables a pipe ends a cell
+even inside a code span, so a span is split at each pipe.
 """
 
 import re

@@ -1,14 +1,12 @@
 """The report as SARIF 2.1.0, for code scanning: one run, a result for each finding.
 
-A refusal is an error, a warning is a warning, everything else is a note. The limits are GitHub's, which shows 5,000
-results of a run and accepts files of up to 10 MB, compressed.
+A refusal is an error, also where an exception suppresses it, a warning is a warning, everything else is a note. The
+limits are GitHub's, which shows 5,000 results of a run and accepts files of up to 10 MB, compressed.
 
 SARIF has two kinds of places: a physical location in a file, and a logical location, which is the object.
 
 Code scanning shows no result without a file and a line. So objects of a cluster get a path of their namespace, kind and
 name, and input from a pipe gets `stdin`.
-
-The report also describes the rules that have results, by their promises and docstrings.
 """
 
 import os
