@@ -108,7 +108,7 @@ class AcceleratorSettings(CamelModel):
     """Names of GPUs in addition to the built-in ones."""
 
     extra: Annotated[tuple[DeclaredSettings, ...], Field(max_length=MOST_DECLARED)]
-    """Resource names of GPUs that are not built in, such as those of vGPU plugins and the `extendedResourceName` of a
+    """Resource names of GPUs that are not built in, such as names of vGPU plugins and the `extendedResourceName` of a
     DeviceClass. They are GPUs for every rule, quota and report. `accelerators.extra` of the chart has to name them,
     too, so that pods which request them are sent to the webhook."""
 
@@ -141,13 +141,13 @@ class DeclaredClassSettings(CamelModel):
 
 @dataclass(frozen=True, slots=True)
 class DeclaredClasses:
-    """The DeviceClasses that a file declares, and those of the file that it is merged over, with their places."""
+    """The DeviceClasses that a file, or the file that it is merged over, declares, with their places."""
 
     settings: Mapping[str, DeclaredClassSettings] = field(default_factory=dict)
     nodes: Mapping[str, YamlNode] = field(default_factory=dict)
 
     def over(self, base: "DeclaredClasses") -> "DeclaredClasses":
-        """These classes, and those of another file that are not among them."""
+        """These classes, and further ones of another file."""
         return DeclaredClasses({**base.settings, **self.settings}, {**base.nodes, **self.nodes})
 
     def __bool__(self) -> bool:
@@ -220,8 +220,8 @@ class NextDriverSettings(CamelModel):
     driver: Annotated[str, AfterValidator(_driver), Field(examples=["595.71.05"])]
     """Version of the driver, in quotes, such as `"595.71.05"`, or its branch alone, `"595"`."""
     from_: Annotated[str, AfterValidator(_instant), Field(alias="from", examples=["2026-12-01"])]
-    """When it is rolled out: a day, at whose beginning in UTC it counts, or a time with its zone. The clock of the API
-    server decides."""
+    """When it is rolled out: a time with its zone, or a day, which begins at 00:00 UTC. The clock of the API server
+    decides."""
 
     def change(self, members: Mapping[str, str]) -> NextDriver:
         """The change as a value, for a pool whose existing nodes have the labels `members`."""
@@ -243,8 +243,8 @@ class PoolSettings(CamelModel):
     name: Annotated[LabelValue, Field(min_length=1, examples=["h100-spot"])]
     """Name of the pool, for messages; unique in its list."""
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
-    """Labels of its nodes that pods may select, beside those that follow from the keys below; `kubernetes.io/os` is
-    `linux` unless written here."""
+    """Labels of its nodes that pods may select, besides the labels that follow from the keys below; `kubernetes.io/os`
+    is `linux` unless written here."""
     taints: tuple[PoolTaint, ...] = ()
     """Taints of its nodes."""
     driver: Annotated[str, AfterValidator(_driver), Field(examples=["550.54.15"])] | None = None
@@ -259,7 +259,7 @@ class PoolSettings(CamelModel):
     """Name of the GPU resource that its nodes offer. Nodes with NVIDIA GPUs also get the label
     `nvidia.com/gpu.present`."""
     arch: Literal["amd64", "arm64"] | None = None
-    """CPU architecture. Unset: the one in `labels`, else that of a `product` with a CPU on its board, such as
+    """CPU architecture. Unset: as `labels` say, else as a `product` with a CPU on its board has it, such as
     NVIDIA-GB200, else `amd64`."""
 
     next: NextDriverSettings | None = None

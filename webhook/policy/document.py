@@ -54,8 +54,8 @@ def read_as(  # noqa: PLR0913  # all but four by name
 ) -> Part | None:
     """The value of a node as `model`, validated with `context`; None if it has mistakes.
 
-    `schema` is that of the model, and `place` where the node stands in its file. `places` has the place of what is
-    merged into it from another file, by file.
+    `schema` is the schema of the model, and `place` says where the node stands in its file. `places` says the same, by
+    file, of what other files merge into the node.
     """
     text = json.dumps(root.plain())
     try:

@@ -87,7 +87,7 @@ def _exception(one: ExceptionSettings, node: YamlNode, place: KeyPath, max_days:
     end = read_instant(one.until)
     begins = read_instant(one.from_).begins if one.from_ is not None else float("-inf")
     weekly = one.weekly.weekly if one.weekly is not None else None
-    most_ahead = max_days * DAY_SECONDS + (end.ends - end.begins)  # a day may be that of the last second
+    most_ahead = max_days * DAY_SECONDS + (end.ends - end.begins)  # the last day may be named as a whole
     return PolicyException(
         one.name,
         tuple(dict.fromkeys(one.namespaces)),

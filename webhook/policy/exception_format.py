@@ -19,7 +19,7 @@ from webhook.rules.rule import Rule
 from webhook.yaml_files.camel_model import CamelModel
 
 _LONGEST_TEXT = 60
-"""Characters of a ticket or an owner, of which messages have to hold the ticket."""
+"""Characters of a ticket or an owner. Messages have to hold the ticket."""
 _LABEL = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 """The value of a label (k8s.io/apimachinery/pkg/util/validation)."""
 _KINDS = {spelling: one.kind for one in WORKLOADS.values() for spelling in (one.kind.lower(), one.resource)} | {
@@ -116,7 +116,7 @@ class MatchSettings(CamelModel):
         Annotated[dict[_Pattern, Annotated[str, AfterValidator(_label)]], Field(json_schema_extra={"minProperties": 1})]
         | None
     ) = None
-    """Labels of the pod, all of which it has to have."""
+    """Labels of the pod. It has to have all of them."""
     containers: _Patterns | None = None
     """Names of containers, and globs of names. Findings about other containers of the pod stay as they are."""
     images: _Patterns | None = None
@@ -194,15 +194,15 @@ class ExceptionSettings(CamelModel):
     """What happens to findings of `rules`, beside the warning to whoever creates the pod: `audit` records them, `warn`
     also tells the controller of the pod in an Event."""
     settings: dict[str, Annotated[dict[str, Any], AfterValidator(_not_empty)]] | None = None
-    """Settings of rules that hold for these pods, merged over those of the namespace's policy: maps key by key, lists
-    and single values are replaced. A rule that is disabled in the namespace stays disabled."""
+    """Settings of rules that hold for these pods, merged over the settings of the namespace's policy: maps key by key,
+    lists and single values are replaced. A rule that is disabled in the namespace stays disabled."""
     until: Annotated[str, _read_with(read_instant), Field(examples=["2027-01-15"])]
-    """The end: a day, at whose end in UTC it ends, or a time with its zone. At most `maxDays` ahead, which is a setting
-    of `_default.yaml`."""
+    """The end: a time with its zone, or a day, which ends at 24:00 UTC. At most as many days ahead as `maxDays` of
+    `_default.yaml` says."""
     from_: Annotated[str, _read_with(read_instant), Field(examples=["2026-12-01"])] | None = Field(
         default=None, alias="from"
     )
-    """The beginning: a day, at whose beginning in UTC it begins, or a time with its zone. Unset: at once."""
+    """The beginning: a time with its zone, or a day, which begins at 00:00 UTC. Unset: at once."""
     weekly: WeeklySettings | None = None
     """Windows of the week. Between them the exception does not hold. Unset: it holds all the time."""
     reason: Annotated[str, AfterValidator(_reason), Field(examples=["migration to 8 GPUs"])]

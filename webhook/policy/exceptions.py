@@ -21,7 +21,7 @@ from webhook.yaml_files.file_errors import KeyPath
 from webhook.yaml_files.yaml_lines import YamlNode
 
 REMEMBERED = 10_000
-"""Namespaces of which is remembered what holds in them, after globs were compared with their names."""
+"""Namespaces with answers that are remembered, because comparing a name with all globs takes time."""
 _NO_DEVICES: frozenset[str] = frozenset()
 
 
@@ -99,8 +99,8 @@ def _is_gpu(device: str, accelerators: Accelerators) -> bool:
 
 
 def image_texts(image: str) -> tuple[tuple[str, ...], str]:
-    """The texts of an image that globs are compared with, as written and in full, and one for exact patterns alone: its
-    digest, or what is no reference, and so has any length.
+    """The texts of an image that patterns are compared with, as written and in full, and one for exact patterns alone.
+    That is the digest, or else what is no reference: it may have any length.
 
     >>> image_texts("nginx")
     (('nginx', 'docker.io/library/nginx:latest'), '')
@@ -173,7 +173,7 @@ class AppliedException:
 class PolicyExceptions:
     """The exceptions of a set of policies, in the order of the file.
 
-    `settings` are those of rules under exceptions, by the names of policy and exception and the key of the rule.
+    `settings` has the settings of rules under exceptions, by the names of policy and exception and the key of the rule.
     """
 
     all: tuple[PolicyException, ...] = ()

@@ -75,7 +75,7 @@ class SharedQuotas:
 
 
 NO_SHARED_QUOTAS = SharedQuotas()
-"""Those of an empty file, or of no file."""
+"""The shared quotas of an empty file, or of no file."""
 
 
 INHERITED = frozenset({"claims", "models", "onLedgerFailure", "unspecifiedModel", "weights"})
@@ -196,7 +196,7 @@ _EARLIER_KIND, _EARLIER_KEY = "GPUQuotaPots", "pots"
 
 
 def _renamed(root: YamlNode) -> tuple[YamlNode, tuple[str, ...]]:
-    """A document with the names of today for those of the release before, and a remark if it has these."""
+    """A document with today's names in place of the last release's, and a remark if it had these."""
     kind, spec = root.at("kind"), root.at("spec")
     is_earlier = kind.value == _EARLIER_KIND
     if kind.value is None or not (is_earlier or _EARLIER_KEY in spec.entries):

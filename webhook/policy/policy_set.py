@@ -54,7 +54,7 @@ class ConfiguredRule:
     contact: str = ""
     """Whom users should ask; empty if the policy names nobody."""
     exception: AppliedException | None = None
-    """The exception by which its mode or its settings are others."""
+    """The exception that changes its mode or its settings."""
     is_lifted: bool = False
     """Whether it would refuse and inject without the exception."""
     split_by: AppliedException | None = None
@@ -73,7 +73,7 @@ class ConfiguredRule:
     def under(self, held: AppliedException, settings: RuleSettings | None) -> Iterator["ConfiguredRule"]:
         """The rule under an exception, and for the containers that the exception is not about.
 
-        `settings` are those that it has by the exception; None if it is excepted from.
+        `settings` are its settings under the exception; None if pods are excepted from the rule itself.
         """
         exception = held.exception
         split_by = held if exception.match.is_about_containers else None
@@ -112,7 +112,7 @@ class Policy:
     device_classes: Mapping[str, object] = field(default_factory=dict, hash=False)
     """What its files say of DeviceClasses, as they have it."""
     transient_taints: tuple[str, ...] = ()
-    """Globs of the keys of taints that go away by themselves, besides those that are known."""
+    """Globs of the keys of taints that go away by themselves, besides the known ones."""
     exceptions: tuple[AppliedException, ...] = ()
     """The exceptions that it is under."""
 
@@ -146,7 +146,7 @@ class Policy:
 
     @cached_property
     def steerers(self) -> tuple[ConfiguredRule, ...]:
-        """Those of these rules that are in mode `enforce`, so that pods are kept off such nodes."""
+        """The rules of `judging_nodes` in mode `enforce`: pods are kept off such nodes."""
         return tuple(active for active in self.judging_nodes if active.mode is Mode.ENFORCE)
 
     @cached_property
@@ -201,7 +201,7 @@ class Policy:
         return replace(self, rules=tuple(filter(keep, self.rules)))
 
     def under(self, applied: tuple[AppliedException, ...], exceptions: PolicyExceptions) -> "Policy":
-        """The policy as it is for pods for which exceptions hold. An exception adds no rule."""
+        """The policy for pods under these exceptions. An exception adds no rule."""
         by_rule = {rule: one for one in applied for rule in one.rules}
         rules: list[ConfiguredRule] = []
         for active in self.rules:

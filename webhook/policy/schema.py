@@ -94,7 +94,7 @@ MOST_DAYS = 90
 
 
 class ExceptionLimits(CamelModel):
-    """What exceptions may do, which stand in `_exceptions.yaml`."""
+    """What the exceptions of `_exceptions.yaml` may do."""
 
     max_days: Annotated[int, Field(ge=1, le=3650)] = MOST_DAYS
     """How many days ahead the end of an exception may be."""
@@ -127,27 +127,27 @@ class PolicySpec(CamelModel):
     """Namespaces that the policy is for: exact names and globs with `*` and `?`. Unset: the namespace with the file's
     name. An exact name takes precedence over any glob, and a longer glob over a shorter one."""
     rules: dict[str, dict[str, Any]]
-    """Settings of each rule, merged over those of `_default.yaml`. A rule that neither file names is disabled."""
+    """Settings of each rule, merged over `_default.yaml`. A rule that neither file names is disabled."""
     node_pools: tuple[PoolSettings, ...] | None = None
     """Pools of nodes that scale from zero, so that they may have no node at the moment: rules then know that pods could
-    run there, too. A namespace's list replaces that of `_default.yaml`."""
+    run there, too. A namespace's list replaces the list of `_default.yaml`."""
     transient_taints: Annotated[tuple[TaintKeyGlob, ...], Field(max_length=32, examples=[["example.com/*"]])] | None = (
         None
     )
     """Keys of taints that go away by themselves, such as start-up taints of your own, with `*` for any text. Nodes that
     have only such taints start: pods may land on them soon, and nobody is advised to tolerate the taint. The taints of
-    Kubernetes, clouds, autoscalers, and GPU, network and storage operators are known. A namespace's list replaces that
-    of `_default.yaml`."""
+    Kubernetes, clouds, autoscalers, and GPU, network and storage operators are known. A namespace's list replaces the
+    list of `_default.yaml`."""
     workloads: Workloads | None = None
     """What happens to workloads (Deployments, PyTorchJobs and other objects that make pods) when they are applied.
     Unset: `warn`. Their pods are validated in any case, when they are created."""
     contact: Annotated[str, AfterValidator(_contact), Field(examples=["#gpu-help"])] | None = None
     """Whom users should ask, such as `"#gpu-help"` or an address, in up to 60 characters. Messages name it instead of
-    "the platform team". A namespace's contact replaces that of `_default.yaml`."""
+    "the platform team". A namespace's contact replaces the contact of `_default.yaml`."""
     device_classes: dict[ObjectName, DeclaredClassSettings] | None = None
     """What the devices of DeviceClasses count in quotas: `{gpu.nvidia.com: {model: H100}}` where all GPUs of the
     cluster are of one model. The devices of a class that is named here are GPUs for quotas. A namespace's entries
-    replace those of `_default.yaml` with the same name; shared quotas go by `_default.yaml`."""
+    replace entries of `_default.yaml` with the same name; shared quotas go by `_default.yaml`."""
     accelerators: AcceleratorSettings | None = None
     """Resource names of GPUs that are not built in. They are declared in `_default.yaml` only, for all namespaces."""
     exceptions: ExceptionLimits | None = None
@@ -222,7 +222,7 @@ def optional(rule: Rule) -> Schema:
 
 def schema_of(model: type[BaseModel], title: str = "") -> Schema:
     """JSON Schema of a model for editors: with references resolved, without titles of parts and nulls, and with each
-    description on one line. With a title it is that of a whole file.
+    description on one line. With a title it is the schema of a whole file.
     """
     schema = model.model_json_schema(by_alias=True)
     head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": title} if title else {}

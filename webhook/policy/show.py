@@ -1,4 +1,4 @@
-"""What people read of policies: that of a namespace with every default, its status, and the list of exceptions."""
+"""What people read: the policy of a namespace with every default, its status, and the list of exceptions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -33,7 +33,7 @@ _COUNTED = {Mode.ENFORCE: "enforced", Mode.WARN: "warned", Mode.AUDIT: "audited"
 
 
 def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> dict[str, Any]:
-    """The policy of a namespace as one policy file without any defaults."""
+    """The policy of a namespace as one policy file that leaves nothing to defaults."""
     policy = policies.for_namespace(namespace)
     active = {each.rule.key: each for each in policy.rules}
     besides = {
@@ -186,7 +186,7 @@ def _quota(active: ConfiguredQuota) -> dict[str, str]:
 
 
 def listed(exceptions: Iterable[PolicyException], now: float, within: float | None = None) -> list[PolicyException]:
-    """The exceptions by end and name; with `within` those that have not ended and end within so many seconds."""
+    """The exceptions by end and name; with `within` only the ones that end within so many seconds."""
     found = [one for one in exceptions if within is None or now < one.period.ends <= now + within]
     return sorted(found, key=lambda one: (one.period.ends, one.name))
 
@@ -202,7 +202,7 @@ def state(one: PolicyException, now: float) -> str:
 
 
 def as_json(one: PolicyException, now: float) -> dict[str, Any]:
-    """An exception for programs. Times are in UTC; the end is not in the exception."""
+    """An exception for programs. Times are in UTC; `ends` is the first moment after it."""
     match = one.match
     keys = {"kinds": match.kinds, "names": match.names, "containers": match.containers, "images": match.images}
     written: dict[str, Any] = {key: list(value) for key, value in keys.items() if value}

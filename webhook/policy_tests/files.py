@@ -85,7 +85,7 @@ def read_suite(file: Path, warn: Warn | None = None) -> Suite | None:
 
 
 def _null_fault(path: KeyPath) -> str:
-    """The message about an empty value; none for values of resources, and for those that are expected of them."""
+    """The message about an empty value; none for values of resources, and of what is expected of them."""
     above = path[:-1]
     if above[:2] in (_POLICIES, _INVENTORY) or not {"resources", "injected", "result"}.isdisjoint(above[3:]):
         return ""
@@ -216,7 +216,7 @@ def _build_inline(files: Mapping[str, YamlNode]) -> PolicySet:
 
 
 def _document(name: str, node: YamlNode) -> YamlNode:
-    """A policy file that stands in a test as keys, of which apiVersion, kind and metadata may be left out."""
+    """A policy file that stands in a test as keys; apiVersion, kind and metadata may be left out."""
     metadata = YamlNode({"name": YamlNode(name.removesuffix(".yaml"), node.file, node.line)}, node.file, node.line)
     head = {"apiVersion": API_VERSION, "kind": KINDS.get(name, "GPUPolicy")}
     nodes = {key: YamlNode(value, node.file, node.line) for key, value in head.items()}

@@ -91,8 +91,8 @@ class Expectation(CamelModel):
     """
     injected: Values | None = None
     """A part of the mutated pod that the policy adds. Maps and lists may have more entries than are written here, but
-    an empty one matches only an empty one. Entries with a `name` are compared with those of the same name. `null` says
-    that there is no value."""
+    an empty one matches only an empty one. Entries with a `name` are compared with entries of the same name. `null`
+    says that there is no value."""
     result: Values | None = None
     """A part of the mutated pod, no matter who wrote it, such as what the user has written and is kept. Written as
     `injected` is."""
@@ -166,7 +166,7 @@ class CaseSettings(CamelModel):
     name: Text
     """What the case shows, in a sentence; unique in the file."""
     description: str | None = None
-    """Why it is so, for those who read it."""
+    """Why it is so, for readers."""
     namespace: Annotated[NamespaceGlob, AfterValidator(_no_glob)] = "default"
     """Namespace of the resources that name none."""
     at: Annotated[str, AfterValidator(_moment), Field(examples=["2026-12-01T10:00:00Z"])] | None = None
@@ -192,12 +192,12 @@ class PolicyTestSpec(CamelModel):
     policies: (
         Text | Annotated[dict[Annotated[str, AfterValidator(_policy_file)], str | dict[str, Any]], *Keys]
     ) | None = None
-    """The policies: a directory, relative to this file, or policy files, by name: their text, or their keys, of which
+    """The policies: a directory, relative to this file, or policy files, by name: their text, or their keys, where
     apiVersion, kind and metadata may be left out. Unset: the directory of `--policies`, else the nearest one above this
     file that holds `_default.yaml`."""
     inventory: Text | tuple[dict[str, Any], ...] | None = None
     """The cluster: a file, relative to this one, with what `kubectl get nodes,runtimeclasses,priorityclasses,pods -A -o
-    yaml` prints, or such objects. Its pods count against quotas. Unset: the file of `--inventory`, else a cluster of
+    yaml` prints, or such objects. Its pods count against quotas. Unset: the file of `--inventory`, else a cluster about
     which nothing is known."""
     cases: Annotated[tuple[CaseSettings, ...], *Some]
     """The cases. None of them knows of the others: each begins with the pods of the inventory."""
