@@ -11,7 +11,7 @@ class Observer:
     """Counts what happens to ledgers. It is called in the thread in which that happens; here it counts nothing."""
 
     def reserved(self, key: str, seconds: float) -> None:
-        """A claim was answered after this time."""
+        """A request was answered after this time."""
 
     def looked_up(self, seconds: float) -> None:
         """The pods of a quota's namespaces were listed, which took this long."""
@@ -23,10 +23,10 @@ class Observer:
         """A damaged ledger was written anew."""
 
     def failed(self, key: str) -> None:
-        """A claim was not answered."""
+        """A request was not answered."""
 
     def refused(self, key: str) -> None:
-        """An enforced claim was refused."""
+        """An enforced request was refused."""
 
 
 Clock = Callable[[], float]
@@ -50,9 +50,9 @@ class LedgerTiming:
     """Time for which a write waits for more pods, where several replicas write and pods come together. A write costs
     the API server as much as some pods do."""
     after_fault: float = 10.0
-    """Time after an unanswered claim in which further claims may wait for `wait_after_fault` only."""
+    """Time after an unanswered request in which further requests may wait for `wait_after_fault` only."""
     wait_after_fault: float = 0.5
-    """Longest wait of a claim after a fault: a thread that waits for an unreachable API server answers nothing else."""
+    """Longest wait of a request after a fault: a thread that waits for a lost API server answers nothing else."""
     attempts_at_faults: int = 3
     """How often one write is tried where the store does not answer."""
 

@@ -135,8 +135,8 @@ def uid_bytes(text: str) -> bytes:
 def reservation_key(namespace: str, pod: bytes, claim: str) -> bytes:
     """The key of the entry that holds room for a claim which Kubernetes will make for a pod from a template.
 
-    `namespace` and `pod` are those of the pod and its uid, `claim` is the name of the claim in the pod. The claim takes
-    over the room with an entry of its own, under its own uid.
+    `namespace` is where the pod is, `pod` its uid, `claim` the name of the claim in the pod. The claim takes over the
+    room with an entry of its own, under its own uid.
     """
     text = f"{namespace}/{claim}".encode(errors="surrogatepass")
     return sha256(pod + text).digest()[:UID_BYTES]
@@ -229,7 +229,7 @@ PACKED = "book.json.gz"
 """The key in `binaryData` that holds them where the text is large."""
 
 SET_ASIDE = "book.broken"
-"""The key in `data` that holds what could not be decoded, as far as it was found last."""
+"""The key in `data` that holds what was last found and could not be decoded."""
 
 _MOST_SET_ASIDE = 64 * 1024
 """Most bytes that are set aside. Besides the longest ledger, a ConfigMap has room for twice as many."""

@@ -202,7 +202,7 @@ def reservation_of(raw: object) -> bytes:
 def stored_claim(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPod:
     """Read a claim. Raises ValueError where it has no uid.
 
-    A claim that gives no GPUs is kept only where a pod has room for it, which is not needed any more.
+    A claim that gives no GPUs is kept only where its pod has room for it, because that room is not needed any more.
     """
     uid, claim, metadata = uid_of(raw), claim_of_kind(CLAIM, raw), mapped(raw, "metadata")
     requests = bounded(claim.requests) if claim is not None else ()
@@ -218,7 +218,7 @@ def stored_claim(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPo
 
 
 def counted_once(pods: Iterable[GpuPod], claims: Iterable[GpuPod], classes: ClusterFacts | None) -> Iterator[GpuPod]:
-    """Pods and claims, with the extended resources of DeviceClasses: what is both pod and claim once.
+    """Pods and claims, with the extended resources of DeviceClasses. What is both a pod and a claim comes once.
 
     A claim for extended resources of a pod stands for the pod, and counts what the pod counts. That holds for one claim
     of each pod, in its namespace, with no more devices than the pod requests: whoever may create claims may write that

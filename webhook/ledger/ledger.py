@@ -86,7 +86,7 @@ class Ledger:
         return verdict
 
     def _name_blockers(self, request: QuotaRequest, verdict: Exceeded) -> None:
-        """Log the namespaces without whose unconfirmed entries the request would fit into a shared quota."""
+        """Log the namespaces that keep the request out of a shared quota by unconfirmed entries alone."""
         now, mine = self._clock(), request.demand.namespace
         if now < self._log_from or not is_shared(request.quota):
             return
@@ -147,7 +147,7 @@ class Ledger:
         fault = LedgerError("too many wrote at the same time" if state.has_conflicted else LATE)
         fault = state.faults[-1] if state.faults else fault
         if fault.for_authors != str(fault) and any(one.verdict is None for one in all_pending):
-            _log.error("quota %s: %s", self.key, fault)  # authors of pods are told less
+            _log.error("quota %s: %s", self.key, fault)  # authors of pods see less
         for pending in all_pending:
             if pending.verdict is None:
                 pending.verdict = Unanswered(fault.for_authors, fault.code)

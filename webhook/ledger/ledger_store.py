@@ -22,8 +22,8 @@ from webhook.quota.unit_parts import parts_on, without_part
 class LedgerError(Exception):
     """A ledger cannot be read or written now; the text says why. A write may have been done or not.
 
-    `for_authors` is the text for authors of pods: it has no paths and commands of the platform. `code` is the status of
-    an answer that is not known because of it: 503 where trying again may help, else 500.
+    `for_authors` is the text for authors of pods: it has no paths and commands of the platform. `code` is the HTTP
+    status to answer with: 503 where trying again may help, else 500.
     """
 
     def __init__(self, text: str, for_authors: str = "", code: int = 503) -> None:
@@ -34,10 +34,10 @@ class LedgerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StoredLedger:
-    """A ledger as it was last read or written. Versions, which are the store's, are equal or different, and no more.
+    """A ledger as it was last read or written. Versions come from the store, and have no order.
 
-    `damage` says why what is stored cannot be used as it is; the next write replaces it. Entries that cannot be decoded
-    are those of before, as far as they are known, and cover no namespace: so all pods are listed anew.
+    `damage` says why what is stored cannot be used as it is; the next write replaces it. Where entries cannot be
+    decoded, `entries` are the last known ones, and cover no namespace: so all pods are listed anew.
     """
 
     version: str
@@ -79,8 +79,8 @@ class GpuPod:
     `pod` has the parts of a pod that decide on its demand: GPUs, node selector, required node affinity. `requests` are
     the device requests of a claim, with the extended resources of their DeviceClasses; empty for a pod.
 
-    `takes_over` is the key of the reservation that a claim was made from, `extends` the uid of the pod whose extended
-    resources the scheduler made the claim for; both empty for others.
+    `takes_over` is the key of the reservation that a claim takes over. `extends` is the uid of the pod for which the
+    scheduler made the claim, for its extended resources. Both are empty for others.
 
     `node` is the name of the node that a pod is on; empty for none. `kind` is the class of that node, if it is known.
     """
@@ -102,7 +102,7 @@ class GpuPod:
 
 
 class Pods(Protocol):
-    """The pods of the cluster that count: neither Succeeded nor Failed nor past their deletion. And resource claims.
+    """The pods and resource claims that count: no pod that is Succeeded, Failed or past its deletion.
 
     Keys of reservations (`webhook.ledger.entries.reservation_key`) are uids as well: they count as long as their pod
     does, and are gone once their claim is stored.

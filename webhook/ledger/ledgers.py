@@ -95,7 +95,7 @@ class Ledgers:
         return None
 
     def _objection_to_namespace(self, namespace: str, deadline: float) -> Unanswered | None:
-        """Whether a namespace does not exist, which is looked up every ten minutes.
+        """The answer where a namespace does not exist, which is looked up every ten minutes; None where it does.
 
         While the API server cannot be asked, a namespace that existed counts as existing.
         """
@@ -112,7 +112,7 @@ class Ledgers:
                 return Unanswered(f"there is no namespace {namespace}", 500)
         except LedgerError as error:
             self._look_up_failed_at = now
-            _log.warning("%s", error)  # authors of pods are told less
+            _log.warning("%s", error)  # authors of pods see less
             return None if namespace in self._exist_until else Unanswered(error.for_authors, error.code)
         self._exist_until[namespace] = now + _KNOWN_SECONDS
         return None

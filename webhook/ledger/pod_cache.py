@@ -242,7 +242,7 @@ class PodCache:
             return self._table.seen(namespace, self._now())
 
     def replace(self, raws: Iterable[object]) -> None:
-        """Replace all pods by those of a list; all others are gone. If `raws` raises an error, nothing changes."""
+        """Replace all pods by the pods of a list; others are gone. If `raws` raises an error, nothing changes."""
         listed, reservations = PodTable(), Reservations()
         ended: list[bytes] = []
         for raw in raws:

@@ -104,7 +104,7 @@ class PodLists:
                 yield pod
 
     def objects(self, path: str, patterns: Collection[str], seconds: float, selector: str = "") -> Iterator[object]:
-        """The objects below `path` in the namespaces with these names; with a glob, those of all namespaces.
+        """The objects below `path` in the namespaces with these names; with a glob, in all namespaces.
 
         If the list starts again in the middle, objects come twice. Raises LedgerError, also in the middle.
         """
@@ -133,7 +133,7 @@ class PodLists:
 
 
 def _path(namespace: str, path: str = PODS) -> str:
-    """The path of the objects of one namespace; `path` is that of the objects of all."""
+    """The path of the objects of one namespace; `path` is for all namespaces."""
     api, _, resource = path.rpartition("/")
     return path_of(api, resource, namespace=namespace)
 
@@ -338,7 +338,7 @@ class PodsAndClaims:
         return self._counted(pods, self._claims.list_now(patterns, max(0.0, until - self._clock())))
 
     def _taken_over(self, uids: Set[bytes]) -> Set[bytes]:
-        """Those of these entries whose room a claim has taken over, so that the claim counts in their place."""
+        """The entries among these that a claim has taken over, so that the claim counts in their place."""
         standing = self._claims.standing_for(uids)
         pods = {one.extends for one in standing if one.uid in uids and self._pods.is_in(one.extends, one.namespace)}
         return self._claims.taken_over(uids) | pods

@@ -142,7 +142,7 @@ class Reconciler:
     def _all_quotas(
         self, in_force: QuotasInForce, namespaces: Iterable[str], stored: Iterable[str]
     ) -> dict[str, Quota]:
-        """Key -> quota: shared ones, and those of namespaces with pods, with a ledger, or which policies name."""
+        """Key -> quota: shared ones, and own ones of namespaces with pods or a ledger, or that policies name."""
         failed = [key for key, ledger in self._ledgers.known.items() if ledger.has_failed]
         of_ledgers = {key.removeprefix(_OF_NAMESPACE) for key in (*stored, *failed) if key.startswith(_OF_NAMESPACE)}
         own = map(in_force.of, sorted({*namespaces, *of_ledgers, *in_force.namespaces}))

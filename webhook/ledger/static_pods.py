@@ -161,7 +161,7 @@ def _read(claims: Iterable[object], accelerators: Accelerators) -> Iterator[GpuP
 
 
 def _left_out(faults: Collection[tuple[str, Sequence[str]]], sharing: Sequence[str]) -> Iterator[str]:
-    """Messages about pods that do not count: by what is wrong with the first, and `sharing` because of their uids."""
+    """Messages about pods that do not count: one for each fault, and one about the pods that are `sharing` a uid."""
     for fault, names in islice(faults, _MOST_NAMED):
         single, several = f"pod {names[0]} does", f"{len(names)} pods ({few(names)}) do"
         example = " in the first of them" if len(names) > 1 and _VALUE.search(fault) else ""

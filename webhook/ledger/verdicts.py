@@ -12,8 +12,8 @@ from webhook.quota.quotas import Demand, Excess, Quota
 class QuotaRequest:
     """What a pod would use of one quota. A pod whose request is not `enforced` gets an entry even beyond a limit.
 
-    `reserved` is the part of a pod's demand that resource claims will take over which Kubernetes makes for it: each by
-    its name in the pod. A pod gets one entry for what is left, `own`, and one for each of these.
+    `reserved` is the part of a pod's demand that claims will take over when Kubernetes has made them: each by its name
+    in the pod. A pod gets one entry for what is left, `own`, and one for each of these.
     """
 
     quota: Quota
@@ -88,7 +88,7 @@ class PendingEntry:
     """A pod that waits for an entry. `deadline` is on the monotonic clock. A dry run gets a verdict and no entry.
 
     `takes_over` is the key of an entry whose room this entry takes if it needs no more; empty for none. `stands_for`
-    says that the entry taken over is that of a pod: what it counts goes on to count.
+    says that it is the entry of a pod: what it counts goes on to count.
     """
 
     uid: bytes
@@ -102,7 +102,7 @@ class PendingEntry:
 
 @dataclass(slots=True)
 class Correction:
-    """What a reconciliation found: entries to add and to remove. The ledger need cover only the namespaces `patterns`.
+    """Entries that a reconciliation adds and removes. From then on the ledger covers only namespaces in `patterns`.
 
     `is_done` is False until the correction is written.
     """

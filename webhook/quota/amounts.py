@@ -164,7 +164,7 @@ def _amounts(demand: Demand, quota: Quota) -> Iterator[tuple[Limit, Fraction]]:
 
 
 def _own(demand: Demand, quota: Quota) -> Iterator[ClaimedDevices]:
-    """What a pod requests by number. The models of a DeviceClass are those that the policy says, if it says any."""
+    """What a pod requests by number. What the policy says of the models of a DeviceClass comes first."""
     for name, count in demand.gpus:
         resource, models = without_part(name)[0], demand.models
         if resource.startswith(DEVICE_CLASSES):

@@ -1,6 +1,6 @@
 """What pods and resource claims count against quotas: which GPUs, how many, and under which names.
 
-A tenant can make names of resources up, and names in ledgers take room. So a resource keeps its name only if it may
+Tenants can make up names of resources, and names in ledgers take room. So a resource keeps its name only if it may
 count differently from others: if a limit or weight of the policy names it, or if it is known not to weigh a whole GPU.
 All other resources of a vendor have one name.
 
@@ -106,8 +106,8 @@ PLAIN = frozenset(
 )
 """Resources that keep their names under every policy."""
 _OTHERS = ("OTHER", "other")
-"""After a vendor's domain and a slash: the name of all unknown resources of the vendor. The first that is the vendor's
-is taken."""
+"""Stand behind a vendor's domain and a slash in the name of all its unknown resources. The first of them counts that
+makes a name of this vendor."""
 
 _INSTANCE = re.compile(r"(nvidia\.com/mig-)([0-9]+)c\.([0-9]+)(g\..*)", re.ASCII)
 _PARTITION = re.compile(r"(amd\.com/[a-z]px_nps)[0-9]+", re.ASCII)
@@ -155,7 +155,7 @@ def _vendor(resource: str) -> Vendor | str | None:
 # Claims
 
 _ANY_GPU = "nvidia.com/gpu"
-"""What a claim counts as that is too large to be kept."""
+"""What a claim that is too large to be kept counts as."""
 
 
 def looked_up(requests: Requests, facts: ClusterFacts) -> Requests:
@@ -175,7 +175,7 @@ def _looked_up(devices: Devices, facts: ClusterFacts) -> Devices:
 
 
 def claim_demand(requests: Requests, namespace: str, counting: Counting) -> Demand | None:
-    """What a claim counts whose requests have been looked up; None where it is not known to give GPUs."""
+    """What a claim counts, by requests that were looked up; None where it is not known to give GPUs."""
     if requests == TOO_LARGE:
         return Demand(namespace, (), None, ((ClaimedDevices(_ANY_GPU, MOST_ALLOCATED),),))
     added: dict[tuple[str, tuple[str, ...] | None], int] = {}

@@ -157,7 +157,7 @@ class Quota:
 
 
 class ClaimedDevices(NamedTuple):
-    """GPUs of one alternative of a device request: under which name, how many, and of which models (None for any)."""
+    """GPUs of one alternative of a device request: their name, their number, and their models (None for any)."""
 
     resource: str
     number: int
@@ -193,10 +193,10 @@ class Demand:
 
 MOST_PARTS = 64
 """Most resources and alternatives of claims in one demand. No node has as many resources, and alternatives for one
-class are one. A tenant must not fill a ledger that others share with a few pods that never run."""
+class are one. A few pods of a tenant that never run must not fill a ledger that others share."""
 
 SHARES = "shares"
-"""What units of GPUs are called that are shared by time-slicing or MPS."""
+"""What messages call units of GPUs that are shared by time-slicing or MPS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class Excess:
     asks: Fraction
     used: Fraction
     unit: tuple[str, Fraction] | None = None
-    """What the pod requests, the only resource or `shares`, and what one counts; None for several, and whole GPUs."""
+    """The one resource that the pod requests, or `shares`, and what a unit counts; None for several, and whole GPUs."""
 
     @classmethod
     def alone(cls, limit: Limit, asks: Fraction, unit: tuple[str, Fraction] | None = None) -> "Excess":

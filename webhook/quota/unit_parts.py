@@ -46,7 +46,7 @@ _SEPARATOR = "@"
 
 
 def with_part(resource: str, part: Fraction) -> str:
-    """The name of a resource in a ledger whose units are this part of a GPU.
+    """The name in a ledger of a resource with units that are this part of a GPU.
 
     >>> with_part("nvidia.com/gpu", Fraction(1, 4))
     'nvidia.com/gpu@1/4'
