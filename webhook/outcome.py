@@ -15,8 +15,8 @@ from webhook.policy.policy_set import Policy
 from webhook.rules.rule_settings import Mode
 
 MOST_WARNED = 4_000
-"""Characters of all warnings of an answer. If those of a request pass 4,096 together, the API server cuts each of them
-to 256, and drops what is still too much (k8s.io/apiserver, endpoints/filters/warning.go)."""
+"""Characters of all warnings of an answer. Where the warnings of a request have more than 4,096 together, the API
+server cuts each to 256, and drops what is still too much (k8s.io/apiserver, endpoints/filters/warning.go)."""
 
 MOST_REFUSED = 20_000
 """Characters of a whole refusal. It quotes parts of the pod, which can be long."""
@@ -100,7 +100,7 @@ class Finding:
     def note(self) -> str:
         """The finding for the user: one line of up to 2,000 characters. Beyond, the message is cut before the remedy.
 
-        Whoever is let through by an exception is told no remedy.
+        A pod that an exception lets through needs no remedy.
         """
         remedy = self.remedy if self.exception is None else ""
         text = self._line(remedy)
@@ -111,7 +111,7 @@ class Finding:
 
     @property
     def warns(self) -> bool:
-        """Whether the finding is a warning for the user. Whoever is let through by an exception is told so."""
+        """Whether the finding is a warning for the user. What an exception lets through always is."""
         return not self.refuses and (self.mode in (Mode.ENFORCE, Mode.WARN) or self.exception is not None)
 
     @property
@@ -152,7 +152,7 @@ class Outcome:
 
     @property
     def exceptions(self) -> Mapping[str, AppliedException]:
-        """The exceptions that let something through, and those whose settings hold for an admitted pod, by name."""
+        """By name: the exceptions that let something through, or whose settings hold for an admitted pod."""
         used = [one.exception for one in self.findings if one.exception is not None]
         if not self.refusals:
             used += [one for one in self.policy.exceptions if not one.exception.settings.keys().isdisjoint(one.rules)]

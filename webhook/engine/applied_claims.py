@@ -23,7 +23,7 @@ def is_claim(raw: Mapping[str, Any]) -> bool:
 def validate_claim(raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts) -> Outcome:
     """Judge a claim or template that is applied. Nothing is found in an object of another kind.
 
-    Of the exceptions of a pod, those hold for its claim that are about the pod as a whole.
+    Exceptions about single containers of a pod do not hold for its claims.
     """
     if not is_claim(raw):
         return Outcome(policy, raw)

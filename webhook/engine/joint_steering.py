@@ -79,7 +79,7 @@ def refusal(steerers: Sequence[ConfiguredRule], pod: Pod, facts: Facts) -> Itera
         f"Select other nodes by nodeSelector, affinity or tolerations, or tell {PLATFORM_TEAM}",
         follows_nodes=True,
     )
-    # one of the rules says which GPUs are forbidden, so that no update softens it
+    # one of the rules forbids GPUs, so no update softens the violation
     return [replace(one, softens_on_update=False) for one in findings_of(ordered[0].active, [violation])]
 
 
@@ -121,7 +121,7 @@ def _is_none_left(opinions: Sequence[_Opinion]) -> bool:
 
 
 def _author(steering: Sequence[_Opinion], edit: RequireNodes) -> ConfiguredRule:
-    """The rule that holds the pod to nodes, or the first to which nodes do not suit that the edit excludes."""
+    """The rule that holds the pod to nodes, or else the first that finds nodes unsuited which the edit excludes."""
     for active, judged in steering:
         if judged.holds and edit.expression.operator == Operator.IN:
             return active
@@ -132,7 +132,7 @@ def _author(steering: Sequence[_Opinion], edit: RequireNodes) -> ConfiguredRule:
 
 
 def _reasons(opinions: Sequence[_Opinion]) -> str:
-    """One reason for each node class: that of the first rule to which it is unsuited. Each reason is named once."""
+    """The reasons of all node classes, each once. The first rule to which a class is unsuited gives its reason."""
     firsts = (
         next(one.reason for one in answers if one is not None)
         for answers in zip(*[one.judged.of_candidates for one in opinions], strict=True)

@@ -52,10 +52,10 @@ _LONGEST_NAME = 40
 
 @dataclass(frozen=True, slots=True)
 class QuotaRequests:
-    """What a pod or claim requests of the quotas of its namespace. `findings` hold whatever else is in use.
+    """What a pod or claim requests of the quotas of its namespace. `findings` are true whatever else is in use.
 
-    `takes_over` is the key of the entry whose room the entry of a claim takes; empty for a pod. `stands_for` says that
-    it is the entry of a pod.
+    `takes_over` is the key of the entry that the entry of a claim replaces; empty for a pod. `stands_for` says that the
+    replaced entry belongs to a pod.
     """
 
     requests: tuple[tuple[ConfiguredQuota, QuotaRequest], ...] = ()
@@ -68,7 +68,7 @@ NO_REQUESTS = QuotaRequests()
 
 
 def requests_of_pod(pod: Pod, namespace: str, quotas: Sequence[ConfiguredQuota], facts: ClusterFacts) -> QuotaRequests:
-    """What a pod requests, and why it never fits into a shared quota: the rule says this of the namespace's own."""
+    """What a pod requests, and why it never fits into a shared quota. The rule judges the namespace's own quota."""
     requests: list[tuple[ConfiguredQuota, QuotaRequest]] = []
     findings: list[Finding] = []
     for active in quotas:
@@ -90,7 +90,7 @@ def requests_of_pod(pod: Pod, namespace: str, quotas: Sequence[ConfiguredQuota],
 def requests_of_claim(
     raw: Mapping[str, Any], namespace: str, quotas: Sequence[ConfiguredQuota], facts: ClusterFacts
 ) -> QuotaRequests:
-    """What a ResourceClaim requests that is about to be created."""
+    """What a ResourceClaim that is about to be created requests."""
     claim = claim_of_kind(CLAIM, raw)
     devices = looked_up(bounded(claim.requests), facts) if claim is not None else ()
     requests: list[tuple[ConfiguredQuota, QuotaRequest]] = []
@@ -107,10 +107,10 @@ def requests_of_claim(
 def requests_of_scheduler(
     raw: Mapping[str, Any], namespace: str, quotas: Sequence[ConfiguredQuota], facts: ClusterFacts
 ) -> QuotaRequests:
-    """What a ResourceClaim requests that the scheduler makes for extended resources of a pod.
+    """What a ResourceClaim that the scheduler makes for extended resources of a pod requests.
 
-    It takes the entry of the pod over. If the pod was deleted meanwhile, its entry is gone, and the claim has to fit.
-    While ledgers are away it is admitted: the pod was, and waits for it.
+    The claim takes over the entry of the pod. If the pod was deleted meanwhile, its entry is gone, and the claim has to
+    fit. While ledgers cannot be reached the claim is admitted, because its pod was, and waits for it.
     """
     found = requests_of_claim(raw, namespace, quotas, facts).requests
     lenient = tuple((replace(active, on_ledger_failure=OnLedgerFailure.ALLOW), request) for active, request in found)
@@ -142,7 +142,7 @@ def entered(
     """The outcome of a pod after its requests were entered in the ledgers of its quotas.
 
     `ask` enters requests and returns the verdicts; it is called only for a pod that nothing refuses. `seen` returns the
-    pods of a namespace; if it is None, a refusal tells nothing of what is in use.
+    pods of a namespace; if it is None, a refusal does not say what is in use.
     """
     outcome = _with_findings(outcome, wanted.findings)
     if outcome.refusals or not wanted.requests:
@@ -169,8 +169,7 @@ def finding_for(
 ) -> Finding | None:
     """The finding that the verdict on a demand becomes; None for a pod that fits.
 
-    `pods` are the pods of the namespace, of which messages name the largest. If None, messages tell nothing of what is
-    in use.
+    `pods` are the pods of the namespace; messages name the largest. If None, messages do not say what is in use.
     """
     quota = active.quota
     if isinstance(verdict, Granted):
@@ -204,7 +203,7 @@ def _kept_out(verdict: TooManyUnconfirmed | LedgerFull | AlreadyStored, quota: Q
 _WITHOUT_USAGE = Violation(
     "spec", "does not fit beside the pods of its namespace", "a GPU quota is used up", "Free some or request less"
 )
-"""What is said in place of a particular reason, if refusals tell nothing of what is in use."""
+"""Stands for the particular reason where refusals do not say what is in use."""
 
 
 def finding_of(active: ConfiguredQuota, violation: Violation, kind: FindingKind = FindingKind.VIOLATION) -> Finding:

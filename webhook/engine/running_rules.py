@@ -66,7 +66,7 @@ def write(edits: Sequence[Edit], draft: Draft) -> None:
 
 
 def would_add(active: ConfiguredRule, wanted: Sequence[Edit]) -> Finding:
-    """What a rule that is not enforced would inject. Without an added limit of GPUs, the API server refuses the pod.
+    """What a rule that is not enforced would inject. If that is a limit of GPUs, the API server refuses the pod.
 
     If the author of the pod need not act on the injection, the finding is only recorded.
     """
@@ -116,8 +116,8 @@ def without_repeats(findings: Sequence[Finding], pod: Pod, policy: Policy, facts
 
 
 def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings, in which the findings of one rule stand together. Beyond a thousand of a rule, one finding says how
-    many more there are.
+    """At most a thousand findings of each rule, and one that says how many more there are. The findings of a rule have
+    to stand together.
     """
     for _, of_a_rule in groupby(findings, key=lambda finding: finding.rule):
         more, refuses = 0, False
@@ -136,7 +136,7 @@ def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
 def findings_of(
     active: ConfiguredRule, values: Iterable[Violation | Advice], pod: Pod | None = None
 ) -> Iterator[Finding]:
-    """The findings that a rule's answers are, in its mode; `pod` is None for an object without containers."""
+    """A rule's answers as findings, in its mode; `pod` is None for an object without containers."""
     for value in values:
         if active.split_by is None or active.holds_for(_container_at(value.where, pod)):
             yield _finding(active, value)
@@ -149,7 +149,7 @@ def _container_at(field: str, pod: Pod | None) -> Container | None:
 
 
 def told(finding: Finding) -> Finding:
-    """The finding, whose message says because of which exception it refuses nothing."""
+    """The finding; its message names the exception because of which it refuses nothing."""
     if finding.exception is None:
         return finding
     what = "left out" if finding.kind is FindingKind.INJECTION else "admitted"
@@ -158,7 +158,7 @@ def told(finding: Finding) -> Finding:
 
 
 def all_told(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings about a pod, of which messages name exceptions. A pod that is refused anyway is told of none."""
+    """The findings about a pod, with exceptions in their messages. For a pod that is refused anyway they name none."""
     found = tuple(findings)
     if all(finding.exception is None for finding in found):
         return found

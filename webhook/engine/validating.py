@@ -35,8 +35,8 @@ def validate(  # noqa: PLR0913  # all that decides
     its stamp says, what is about injections is only recorded. On UPDATE, only violations that the old pod did not have
     are reported. If no image changed, a violation of a rule that softens on updates is a warning: a scheduler or a
     queue may narrow the nodes down. `of_old` is the policy of the old pod at this moment, where the namespace has
-    exceptions: what these allow an old image is no violation that the pod had. `namespace` is where the pod is; if
-    empty, the pod itself says it. Raises ShapeError for a malformed pod.
+    exceptions: what these allowed the old image does not count as a violation that the pod had. `namespace` is where
+    the pod is; if empty, the pod itself says it. Raises ShapeError for a malformed pod.
     """
     pod = pod_from_raw(raw, policy.accelerators, namespace)
     found = _violations(pod, policy, facts_under(policy, facts))
@@ -69,11 +69,11 @@ def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterable[Finding]:
 def _new(  # noqa: PLR0913, PLR0917  # both pods, and the policy of each
     found: Iterable[Finding], pod: Pod, old: Mapping[str, Any], policy: Policy, of_old: Policy, facts: ClusterFacts
 ) -> Iterator[Finding]:
-    """The findings that the old pod did not have. Of the old ones only hashes are kept, because they may be many.
+    """The findings that the old pod did not have. Only hashes of the old findings are kept, because there may be many.
 
-    Controllers change labels, and may, so the old pod is judged with the exceptions of the new one. But an exception to
-    images is worth nothing if a pod that it let through may have another image a moment later: then each pod has its
-    own exceptions.
+    Controllers change labels, and may, so the old pod is judged with the exceptions of the new one. Where an image has
+    changed, each pod has its own exceptions: otherwise a pod that an exception let through could get any image a moment
+    later.
     """
     known: set[int] | None = None
     softens = False

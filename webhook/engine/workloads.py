@@ -35,7 +35,7 @@ from webhook.rules.rule import Stage
 from webhook.rules.rule_settings import Mode
 
 KEY = "workloads"
-"""The name of a rule in findings about a workload itself. No rule has this key."""
+"""Stands for a rule in findings about a workload itself. No rule has this key."""
 
 MOST_TEMPLATES = 100
 """Templates of one object that are judged at admission, while the API server waits. An object of the largest size that
@@ -231,7 +231,7 @@ def _judge(workload: Mapping[str, Any], template: Template, context: _Context) -
 def _of_replicas(template: Template, pod: Pod, policy: Policy, facts: ClusterFacts) -> Iterator[Finding]:
     """What is wrong with all pods of the template together, completed as they will be.
 
-    No single pod is refused for such a finding, so it refuses the object, in mode `enforce` for workloads, or nothing.
+    No single pod is refused for such a finding. It refuses the object, if the mode for workloads is `enforce`.
     """
     if template.pods is None or template.pods < 2:
         return
@@ -258,7 +258,7 @@ def _name(template: Template) -> str:
 
 
 def _unrepaired(template: Template, injections: Sequence[Injection]) -> Iterator[Finding]:
-    """Missing limits that the policy adds to pods. In templates that the API server validates, it refuses them."""
+    """Missing limits that the policy adds to pods. The API server refuses them in the templates that it validates."""
     for injection in injections if template.is_validated else ():
         for edit in injection.edits:
             if isinstance(edit, AddGpuLimit):
@@ -343,7 +343,7 @@ def _unjudged(first: Template, judged: int, count: int) -> _Found:
 
 
 def _unread(raw: Mapping[str, Any], templates: Sequence[Template], policy: Policy) -> Iterator[Finding]:
-    """That an object of a known kind has GPUs where that kind has no pods."""
+    """Advice about an object of a known kind that has GPUs where the kind has no pods."""
     is_known = workload_of(raw.get("apiVersion"), raw.get("kind")) is not None
     if is_known and (found := unread_gpus(raw, templates, policy.accelerators.of)):
         place, gpu = found
