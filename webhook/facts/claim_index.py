@@ -1,11 +1,11 @@
 """The requests of resource claims, or of templates of claims, by namespace and name.
 
 Tenants write claims, so memory for them is bounded, for each claim and for each namespace. Claims beyond the bounds of
-their namespace are unknown, as claims that do not exist; a claim beyond its own bounds is known to be
-too large. Other namespaces are not affected.
+their namespace are unknown, as claims that do not exist; a claim beyond its own bounds is known to be too large. Other
+namespaces are not affected.
 
-Claims that Kubernetes makes for a pod from a template are kept as well. They can be told from others only by what any
-author of a claim may write into it.
+Claims that Kubernetes makes for a pod from a template are kept as well. Nothing marks them but what any author of a
+claim may write into it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -44,7 +44,7 @@ class ImageSource(Protocol):
 
 _NodesFor = Callable[[NodeTable, Pod, RuntimeClass | None], Mask]
 _MOST_ASKED = 16
-"""Answers about pods that are kept: those of one review."""
+"""Answers about pods that are kept, as many as one review needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class ClusterFacts:
         return self._classes(NodeTable.feasible_nodes, pod)
 
     def knows_nodes(self) -> bool:
-        """Whether any node, or node pool, is known at all."""
+        """Whether any node is known; pools alone do not count."""
         return bool(self.cluster.nodes)
 
     def gpu_resources(self) -> frozenset[str]:
@@ -180,7 +180,7 @@ class ClusterFacts:
         return self.cluster.priority_classes
 
     def claim(self, named: PodResourceClaim, namespace: str) -> Requests | None:
-        """What a resource claim requests that a pod of the namespace names; None where the claim is not known.
+        """What a resource claim requests which a pod of the namespace names; None where the claim is not known.
 
         Replicas hear of claims at different moments: one that is not known may exist. So an injection that follows from
         claims is never missed, and only what a known claim says refuses a pod.
@@ -224,7 +224,7 @@ class ClusterFacts:
         return Fraction(1) if known is None else known[1].part(known[0].driver, known[0].type, memory)
 
     def untainted_devices(self, device_class: str, tolerated: Collection[str]) -> tuple[int, Set[str]] | None:
-        """As `most_devices`, but now, and of devices without other taints than `tolerated` ones; with all other taints.
+        """The most devices of one node now, without devices with taints beyond `tolerated`; and all such taints.
 
         Taints are keys; an empty key tolerates all. None where the number is unknown, or no node offers any.
         """

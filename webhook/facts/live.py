@@ -24,7 +24,7 @@ STALE_AFTER_SECONDS = 60.0
 _CLOSE_SECONDS = 1.5
 
 _VERSIONS = ("v1", "v1beta2", "v1beta1")
-"""Versions of resource.k8s.io in which DeviceClasses may have an extendedResourceName, the newest first."""
+"""Versions of resource.k8s.io, the newest first."""
 
 CLAIMS = {CLAIM: "resourceclaims", TEMPLATE: "resourceclaimtemplates"}
 """Kind of claims and of templates of claims -> resource name."""
@@ -69,7 +69,6 @@ class LiveFacts:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.server = server = ApiServer(kubeconfig, context)
-        """The connection to the cluster."""
         self.now = server.now
         """The API server's clock, in seconds since 1970."""
         self._stale_after = stale_after

@@ -1,8 +1,8 @@
 """All nodes of the cluster: their classes, and for each label the nodes with each value.
 
-Sets of nodes are integers with a bit for each node. So a pod with thousands of terms or values, which tenants write,
-costs its own length, and not that of the cluster for each of them. What is kept is about labels and resources of nodes,
-or has bounds; so pods cannot make it grow. Node pools are a table as well, each as if it were one node.
+Sets of nodes are integers with a bit for each node. So the time for a pod with thousands of terms or values, which
+tenants write, does not grow with the cluster for each of them. What is kept is about labels and resources of nodes, or
+has bounds; so pods cannot make it grow. Node pools are a table as well, each as if it were one node.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

@@ -75,7 +75,7 @@ class Node:
     amounts: tuple[int, ...]
     maker: str = ""
     is_declared: bool = False
-    """Whether it stands for the nodes of a pool that a policy declares, of which only GPUs are known."""
+    """Whether it stands for the nodes of a pool that a policy declares: only their GPUs are known."""
 
     @property
     def capacity(self) -> tuple[tuple[str, int], ...]:
@@ -258,7 +258,7 @@ def _kind(
     runtime_handlers: frozenset[str] | None,
     by_slices: SliceDriver | None,
 ) -> NodeClass:
-    """One object for all nodes of this kind. `taints` are those of `_taints`."""
+    """One object for all nodes of this kind. `taints` are what `_taints` returns."""
     lasting, transient = taints
     return NodeClass(
         dict(labels), lasting, gpu_resources, runtime_handlers, by_slices=by_slices, transient_taint=transient

@@ -1,8 +1,8 @@
 """The GPUs that nodes offer by ResourceSlices (DRA): for each node the kinds of devices and their number.
 
 A pool is the slices of one driver that belong together. Only its newest generation counts, and where some of its slices
-are missing, its number of devices is unknown. So it is where devices belong to no single node, or may be allocated
-several times. An unknown number of one node makes the largest number unknown.
+are missing, its number of devices is unknown. It is unknown as well where devices belong to no single node, or may be
+allocated several times. An unknown number of one node makes the largest number unknown.
 
 A driver that restarts may take its slices away for a while: the largest numbers that were seen are kept.
 """
@@ -85,7 +85,7 @@ class SliceTable:
     def most(self, driver: str, kind: str = "") -> int | None:
         """The largest number of devices of a driver, and of this type, that one node offers or offered.
 
-        None where it is unknown. Devices of which no type is known count as of every type.
+        None where it is unknown. Devices of an unknown type count as of every type.
         """
         if driver in self._unknown:
             return None
@@ -148,7 +148,7 @@ class SliceTable:
         return SliceTable(self._nodes, earlier._largest)
 
     def with_nodes_of(self, other: "SliceTable | None", gone: Collection[str] = ()) -> "SliceTable":
-        """The table with the nodes of another one, and without those that are `gone`. Earlier numbers are forgotten."""
+        """The table with the nodes of another one, and without nodes that are `gone`. Earlier numbers are forgotten."""
         nodes = {name: found for name, found in self._nodes.items() if name not in gone}
         return SliceTable({**({} if other is None else other._nodes), **nodes})
 

@@ -33,9 +33,7 @@ class Snapshot:
 
     table: NodeTable = field(default_factory=lambda: NodeTable({}))
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
-    """The RuntimeClasses by name."""
     priority_classes: Mapping[str, PriorityClass] = field(default_factory=dict)
-    """The PriorityClasses by name."""
     device_classes: Mapping[str, DeviceClass] | None = field(default_factory=dict)
     """The DeviceClasses by name.
 

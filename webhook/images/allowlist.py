@@ -10,7 +10,7 @@ spec:
       tokenHosts: [auth.corp.example]  # may be asked for tokens, and may be sent the credentials
       blobHosts: ["*.s3.corp.example"] # may be redirected to, without credentials
       plainHTTP: false                 # the registry itself speaks HTTP without TLS
-      namespaces: ["team-*"]           # are told what it says of images, which may be private; default: all
+      namespaces: ["team-*"]           # may know what it says of images, which may be private; default: all
       caFile: corp.pem                 # trusted besides the authorities of the system; relative to this file
 ```
 """
@@ -42,7 +42,7 @@ class Registry:
     """A registry, whose images have `host` in their name, and the hosts of its tokens and blobs.
 
     `endpoint` is the host that speaks the protocol, empty if that is `host`. `authorities` are certificates (PEM) that
-    are trusted besides those of the system. Only `namespaces`, names and globs, are told what it says of images.
+    are trusted besides the system's. Only `namespaces`, names and globs, may know what it says of images.
     """
 
     host: HostPattern
@@ -219,7 +219,7 @@ class AllowList:
         return "" if site is None else f"{site.registry.host.name}:{site.registry.host.port}"
 
     def withheld(self, image: str, namespace: str) -> ImageInfo | None:
-        """Why a namespace is not told what the registry says of an image; None if it is told."""
+        """Why a namespace may not know what the registry says of an image; None if it may."""
         try:
             registry = parse_reference(image).registry
         except FormatError:

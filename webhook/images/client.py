@@ -130,7 +130,7 @@ class RegistryClient:
     def look_up(self, reference: ImageReference, before: ImageConfig | None = None) -> ImageConfig:
         """The configuration of an image. Raises ImageLookupError, whose text begins with the name of the registry.
 
-        `before` is what the reference led to earlier: one cheap request tells mostly that it still does.
+        `before` is what the reference led to earlier: mostly, one cheap request shows that it still does.
         """
         try:
             look_up = self._begin(reference)

@@ -2,7 +2,7 @@
 
 http.client is used as it is: no redirects, retries, decompression, cookies and proxies. The timeout of a socket begins
 anew with every byte, so `_Received` reads for http.client: every read gets the rest of one deadline, and every byte
-counts, those of heads, chunk sizes and trailers, too.
+counts, also in heads, chunk sizes and trailers.
 """
 
 import io

@@ -143,7 +143,7 @@ class LookupService:
         ]
 
     def info(self, text: str, asker: str = "", *, looks_up: bool = True) -> ImageInfo:
-        """What is known about an image now, and may be told to `asker`, a namespace. Never waits and never raises.
+        """What is known about an image now, as far as `asker`, a namespace, may know it. Never waits and never raises.
 
         Unless `looks_up`, the image is neither looked up nor remembered for longer.
         """

@@ -1,8 +1,8 @@
 """What look-ups found: remembered by a replica, and shared in a ConfigMap, so that a rollout asks nothing anew.
 
 A replica adds what it knows to the ConfigMap, and takes what is there, by compare-and-swap. Of two configurations under
-one reference, the one that was looked up last counts. Failures are not shared, because they may be those of one node.
-Without the ConfigMap, each replica does its own look-ups.
+one reference, the one that was looked up last counts. Failures are not shared, because they may be the fault of one
+node. Without the ConfigMap, each replica does its own look-ups.
 """
 
 import base64

@@ -1,1 +1,1 @@
-"""The connection to the API server: requests, lists page by page, watches, discovery. The one user of its client."""
+"""The connection to the API server: requests, lists page by page, watches, discovery. Nothing else uses its client."""

@@ -20,7 +20,7 @@ class ApiServerError(Exception):
 
     @property
     def code(self) -> int:
-        """The status of an answer that is not known: 503, or 500 until somebody gives a right, a namespace or room."""
+        """The HTTP status to answer with: 503, or 500 where somebody first has to give a right, a namespace or room."""
         return 500 if self.status in {403, 404, 413, 422} else 503
 
     def is_about_missing(self, name: str) -> bool:

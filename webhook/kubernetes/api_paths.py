@@ -1,4 +1,4 @@
-"""Paths at the API server, whose parts are all quoted so that none can lead elsewhere; and the body of a deletion."""
+"""Paths at the API server, with all parts quoted, so that none can lead elsewhere; and the body of a deletion."""
 
 from typing import Any
 from urllib.parse import quote

@@ -42,7 +42,7 @@ def find_server(kubeconfig: str | None, context: str | None = None) -> ApiServer
 
 
 def first_context(kubeconfig: str) -> str | None:
-    """The current context of several files: that of the first file that names one."""
+    """The current context of several files: the first file that names one decides."""
     files = [name for name in kubeconfig.split(os.pathsep) if name]
     return next(filter(None, map(_current_context, map(_content, files))), None) if len(files) > 1 else None
 
@@ -50,7 +50,7 @@ def first_context(kubeconfig: str) -> str | None:
 def namespace_of(kubeconfig: str | None, context: str | None) -> str:
     """The namespace of a context; `default` where it names none.
 
-    Without a kubeconfig it is that of ~/.kube/config, or of the pod that this process runs in.
+    Without a kubeconfig, ~/.kube/config decides, or the pod that this process runs in.
     """
     usual = _usual_file()
     if not kubeconfig and not usual.is_file():

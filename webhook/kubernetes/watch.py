@@ -22,7 +22,7 @@ class WatchTiming:
     watch: tuple[float, float] = (75.0, 105.0)
     """Time after which the API server is asked to end a watch; random, so that replicas do not return together.
 
-    An API server sends no bookmark for a kind of which it has seen no event since its start (dispatchEvents in
+    An API server sends no bookmark for a kind if it has seen no event of it since its start (dispatchEvents in
     apiserver/pkg/storage/cacher), so its end alone shows that a quiet watch is alive."""
     margin: float = 15.0
     """Time of silence after the requested end when a watch counts as broken."""

@@ -30,7 +30,7 @@ MAX_DEPTH = 50
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CONFLICT = re.compile(r"<<<<<<<|>>>>>>>|\|\|\|\|\|\|\|")
 _TAG_DIRECTIVE = re.compile("(?:^|[\n\r\x85\u2028\u2029])%TAG")
-"""libyaml compares each with all before it while the whole process waits: minutes for a file of 1 MiB."""
+"""libyaml compares each such line with all before it while the whole process waits: minutes for a file of 1 MiB."""
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 _TAG = "tag:yaml.org,2002:"
 _TEXTS = frozenset({_TAG + "str", _TAG + "timestamp", _TAG + "value"})
@@ -59,7 +59,7 @@ class YamlNode:
         return self.value if isinstance(self.value, list) else []
 
     def at(self, *path: str | int) -> "YamlNode":
-        """The value at a path below. If there is none, its value is None, and its line that of the nearest above."""
+        """The value at a path below. Where there is none, None, with the line of the nearest value above."""
         node = self
         for key in path:
             children: Mapping[Any, YamlNode] = node.entries or dict(enumerate(node.items))
