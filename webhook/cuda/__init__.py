@@ -3,7 +3,6 @@
 from pathlib import Path
 
 DATA = Path(__file__).with_name("data")
-"""Where the tables of this release are."""
 
 UNVERIFIED = "unverified"
 """Source of a row that nobody has read anywhere."""

@@ -68,8 +68,8 @@ _WORST_FIRST = (Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.FORWARD_COMPAT_ON
 class PodVerdict:
     """Whether the containers of a pod run on nodes with this offer: a judgement for each container, in order.
 
-    `verdict` is that of the worst container. An image that runs only through cuda-compat counts as incompatible if the
-    policy does not allow that. `cause` says what is wrong with the nodes.
+    `verdict` is the verdict of the worst container. An image that runs only through cuda-compat counts as incompatible
+    if the policy does not allow that. `cause` says what is wrong with the nodes.
     """
 
     offer: Offer
@@ -155,8 +155,8 @@ def assess(
 ) -> Assessment:
     """Judge containers with these needs on nodes of each class.
 
-    Most pods are assessed against the same classes, so assessments are kept. That of a pod with many containers is not
-    kept, because it would take up memory.
+    Most pods are assessed against the same classes, so assessments are kept. The assessment of a pod with many
+    containers is not kept, because it would take up memory.
     """
     allowed = is_forward_compat_allowed, forced_compat
     if len(needs) > _MOST_NEEDS_KEPT:

@@ -1,4 +1,4 @@
-"""The checks of which a verdict is made.
+"""The checks that make up a verdict.
 
 They check whether CPU and GPU can run the image, whether its code is compiled for the GPU, whether the driver supports
 the GPU, and whether the driver runs the CUDA version: with all its features, by minor-version compatibility, or with

@@ -1,8 +1,8 @@
 """Which GPUs the code in an image runs on.
 
-Of a release that somebody has read, `data/compiled.yaml` has the libraries, one of which has to serve. Machine code
+`data/compiled.yaml` has the libraries in the releases that somebody has read; one library has to serve. Machine code
 for X.Y runs on X.Z where Z is not less. PTX runs on every newer GPU, but only with the driver of its own CUDA, because
-minor-version compatibility does not cover it. Of all others, `data/kernels.yaml` has who builds the code, whether it
+minor-version compatibility does not cover it. For all others, `data/kernels.yaml` says who builds the code, whether it
 has PTX, and whose code is in which family of images.
 """
 
@@ -52,7 +52,7 @@ def build_of(parts: tuple[str, ...]) -> str:
 
 
 def kernels_of(build: str, cuda: Version | None) -> Kernels:
-    """What an image brings that is of this build and of this CUDA, None if its version is not known.
+    """What an image of this build brings. `cuda` is None if the version of its CUDA is not known.
 
     >>> kernels_of("pytorch-of-pip", Version((12, 4)))
     <Kernels.WITHOUT_PTX: 'without PTX'>
@@ -83,7 +83,7 @@ class Library:
     `written` are the compute capabilities with machine code; an "a" means that the code runs on no other GPU, which is
     true of all in `only`. `written_ptx` is None if nobody has read whether there is PTX. `driver` is the least driver
     because the code is compressed, `ptx_driver` the least one that compiles its PTX. `cudas` are the CUDA versions of
-    the images, `cuda` that of the library if it is another one, `cpu` the processor; empty and None stand for any. With
+    the images, `cuda` the library's own if it is another one, `cpu` the processor; empty and None stand for any. With
     `is_on_cpu`, the program computes on the CPU if no library serves; with `is_for_others`, it also brings code for
     GPUs of other vendors.
     """
@@ -122,7 +122,7 @@ class Library:
         return self.written_least or min((*self.code, *(self.ptx or ())), default=None)
 
     def is_in(self, tag: str, cuda: Version | None) -> bool:
-        """Whether an image with this tag has it, whose name says this CUDA."""
+        """Whether an image has it whose name says this tag and this CUDA."""
         found = self.tags.fullmatch(tag)
         if found is None or (self.cudas and (cuda is None or cuda.cut(2) not in self.cudas)):
             return False

@@ -1,4 +1,4 @@
-"""The tables that decide which image runs where, as one value: those of this release, or with rows of the platform.
+"""The tables that decide which image runs where, as one value: with rows of the platform, or without.
 
 Functions that judge take the tables as a value, so the tables of two policies never mix. Results that are computed from
 a table are kept in the table itself.
@@ -19,7 +19,6 @@ from webhook.model.versions import Version
 from webhook.yaml_files.shipped_tables import Row, read_rows, read_table
 
 PLATFORM_FILE = "_cuda.yaml"
-"""Name of the file with the platform's own rows."""
 
 CAPABILITIES = "computeCapabilities"
 _CONTEXT = "cudaTables"

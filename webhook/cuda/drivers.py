@@ -133,7 +133,7 @@ class Toolkits:
     def _without_floor(self, major: int, own: list[Version]) -> Threshold | None:
         """The drivers of a major version whose floor is not known.
 
-        Older drivers than that of its first release are too old. If that release is not known, no driver is too old.
+        Drivers older than its first release's are too old. If that release is not known, no driver is too old.
         """
         if not own:
             return None

@@ -242,7 +242,7 @@ def _lower_bound(require: str, notes: list[str]) -> Version | None:
 def _detailed(
     answer: _Answer, context: ImageContext, image_env: dict[str, str], reading: Reading, notes: tuple[str, ...]
 ) -> Need:
-    """The need: the answer, with base, framework and architectures, which other evidence tells."""
+    """The need: the answer, and from other evidence the base, the framework and the architectures."""
     known = {name: value for name, value in {**image_env, **dict(context.env)}.items() if value is not None}
     config, compat = context.info.config, reading.base.compat
     is_built_on_cuda = "CUDA_VERSION" in known and any(name in known for name in _OF_NVIDIA_CUDA)
@@ -280,7 +280,7 @@ def _agree(said: Version | None, named: Version | None) -> bool:
 
 
 def toolkit_env(image: ImageEnv | None, container: Pairs) -> ImageEnv | None:
-    """What the container toolkit reads: the container's variables over those of its image. None if that is unknown.
+    """What the container toolkit reads: the container's variables over the image's. None if that is unknown.
 
     A variable with the value None may have any value. The result is None for more variables than people set. The
     toolkit checks CUDA_VERSION only if NVIDIA_REQUIRE_CUDA is not set; an unknown image may set that, perhaps to a

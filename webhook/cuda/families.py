@@ -113,7 +113,7 @@ def _without_words(name: ImageName, kind: BuiltFor) -> Reading:
 
 
 def _ngc_month(name: ImageName) -> Reading:
-    """A monthly release of NVIDIA: the tag tells the CUDA, or else the month. Clients (-sdk) have no kernels."""
+    """A monthly release of NVIDIA: the tag says the CUDA, or else the month. Clients (-sdk) have no kernels."""
     found = read_words(name, BuiltFor.CUDA).on(Base.NGC)
     month = month_of(name.tag)
     if month is None or found.kind is not BuiltFor.CUDA:
@@ -155,7 +155,7 @@ _RAPIDS = re.compile(r"([0-9]{2}\.[0-9]{2})-cuda", re.ASCII)
 
 
 def _rapids(name: ImageName) -> Reading:
-    """rapidsai/*: built on nvidia/cuda. Tags have its minor version up to 25.10; later the release tells it.
+    """rapidsai/*: built on nvidia/cuda. Tags have its minor version up to 25.10; later the release says it.
 
     Since 24.02 its libraries begin at compute capability 7.0 (rapidsai/rapids-cmake, set_architectures.cmake).
     """
@@ -174,7 +174,7 @@ READERS: Mapping[str, Callable[[ImageName], Reading]] = {
     "pytorch": _pytorch,
     "rapids": _rapids,
 }
-"""Readers by their names in rows. None is called for a name whose tag says a CPU build or another vendor."""
+"""Readers by their names in rows. No reader is called for a name whose tag says a CPU build or another vendor."""
 
 
 def _families() -> dict[str, dict[str, list[Family]]]:
@@ -261,7 +261,7 @@ _LIKE_NVIDIA_CUDA = re.compile(
 def _of_no_family(name: ImageName, toolkits: frozenset[str]) -> Reading:
     """An image of no known family: its words, and a tag in the full form of nvidia/cuda's tags.
 
-    Such a tag is that of the base if its CUDA is among the known `toolkits`. What was added to the base is not known.
+    Such a tag comes from the base if its CUDA is among the known `toolkits`. What was added to the base is not known.
     """
     found = _LIKE_NVIDIA_CUDA.match(name.tag)
     if found is not None and found[1] in toolkits:

@@ -120,7 +120,6 @@ class Knowledge:
 
 
 _KEYS = ("image", "env", "driver", "product", "compute-capability", "arch", "cuda-compat")
-"""Keys of a JSON line."""
 
 
 def read_questions(lines: Iterable[bytes]) -> Iterator[Question | ImageFit]:

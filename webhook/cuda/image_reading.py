@@ -53,7 +53,7 @@ _OF_VARIANTS = frozenset(
 """Words in tags that tell variants of an image apart."""
 _BETWEEN = re.compile(r"[^a-z0-9]+", re.ASCII)
 _OLDEST, _NEWEST, _LAST_MINOR = 5, 19, 9
-"""Other numbers are no CUDA versions: cuda-1.0 is that of an application, cuda-24.04 that of a distribution."""
+"""Other numbers are no CUDA versions: cuda-1.0 is the version of an application, cuda-24.04 of a distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +204,9 @@ class Reading:
     build: str = "unknown"
     libraries: tuple[Library, ...] = ()
     is_of_project: bool = False
-    """Whether the end of its path is that of a known project's own images."""
+    """Whether its path ends like the paths of a known project's own images."""
     outweighs_configuration: bool = False
-    """Whether the image's configuration is ignored, because it is that of a base whose CUDA the image does not use."""
+    """Whether the image's configuration is ignored, because it comes from a base whose CUDA the image does not use."""
 
     def on(self, base: Base) -> "Reading":
         """A copy with this base; no change for an image that is not for CUDA."""

@@ -1,4 +1,4 @@
-"""Which libcuda the programs of a container load: the driver's, or that of the image's cuda-compat package.
+"""Which libcuda the programs of a container load: the driver's, or the one in the image's cuda-compat package.
 
 They find it by LD_LIBRARY_PATH, then by the loader's cache. On nodes with the container toolkit the driver is in a
 directory of the system, which the cache has. GKE's own device plugin mounts it at /usr/local/nvidia/lib64, which only
@@ -29,7 +29,7 @@ class Start(StrEnum):
     """What a container starts."""
 
     ENTRY_POINT = "entry point"
-    """That of its image."""
+    """The entry point of its image."""
     SHELL = "shell"
     COMMAND = "command"
     """A command of the pod, in place of the entry point."""
@@ -54,15 +54,15 @@ class Loads(Enum):
     CHOSEN = auto()
     """The driver's, because LD_LIBRARY_PATH names its directory first."""
     COMPAT = auto()
-    """That of cuda-compat, whatever the driver."""
+    """The one of cuda-compat, whatever the driver."""
     IF_OLDER = auto()
-    """That of cuda-compat where the driver is older, which the entry point finds out."""
+    """The one of cuda-compat where the entry point finds an older driver."""
     CHECKED = auto()
-    """That of cuda-compat where the entry point has tried that it runs."""
+    """The one of cuda-compat where the entry point has tried that it runs."""
     NONE = auto()
     """There is none where the loader searches."""
     UNKNOWN = auto()
-    """Perhaps that of cuda-compat: LD_LIBRARY_PATH has variables in it, or the command chooses libraries."""
+    """Perhaps the one of cuda-compat: LD_LIBRARY_PATH has variables in it, or the command chooses libraries."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -101,9 +101,9 @@ def _row_of(repository: str, tag: str) -> LibcudaRow:
 class Libcuda:
     """Which libcuda a container loads where the container toolkit runs, and on GKE.
 
-    `cuda` is that of the cuda-compat package, None if unknown. `variable` is the one of the pod that decides, empty if
-    the image decides. `lost_entry_point`: the pod's command replaces an entry point that would load cuda-compat.
-    `is_sure` is false if a ConfigMap or Secret may set LD_LIBRARY_PATH.
+    `cuda` is the version of the cuda-compat package, None if unknown. `variable` is the pod's variable that decides,
+    empty if the image decides. `lost_entry_point`: the pod's command replaces an entry point that would load
+    cuda-compat. `is_sure` is false if a ConfigMap or Secret may set LD_LIBRARY_PATH.
     """
 
     on_toolkit: Loads = Loads.DRIVER

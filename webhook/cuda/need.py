@@ -19,7 +19,6 @@ class BuiltFor(StrEnum):
     OTHER = "other"
     """Accelerators of another vendor, or an interface that no NVIDIA GPU has."""
     UNKNOWN = "unknown"
-    """Not known."""
 
 
 class Compat(StrEnum):
@@ -77,7 +76,7 @@ class Need:
     is_pending: bool = False
     """Whether the registry has not answered yet, so that more may be known later."""
     libraries: tuple[Library, ...] = ()
-    """The GPU code in the image, one of which has to serve; empty if not known."""
+    """The builds of GPU code in the image. One has to serve; empty if not known."""
     is_of_project: bool = False
     """Whether the image is a known project's own, by its path."""
     is_changed: bool = False

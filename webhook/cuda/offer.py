@@ -98,7 +98,7 @@ class Offer:
 
 
 def offer_of(labels: Mapping[str, str], gpus: GpuTable = GPUS, by_slices: SliceDriver | None = None) -> Offer:
-    """What nodes with these labels offer. The table adds what the name of the GPU tells.
+    """What nodes with these labels offer. The table adds what the name of the GPU says.
 
     `by_slices` is what the ResourceSlices of the nodes say. It fills gaps. Where a label says another version of the
     driver or of its CUDA, neither is known.
@@ -203,7 +203,7 @@ def _version(texts: Mapping[str, str | None], ways: _Ways, problems: list[str]) 
 
 
 def _completed(given_offer: Offer, problems: list[str], gpus: GpuTable, *, is_cloud: bool = False) -> Offer:
-    """The offer, with gaps filled by what the name of the GPU tells."""
+    """The offer, with gaps filled by what the name of the GPU says."""
     traits = gpus.traits_of(given_offer.product) if given_offer.product else None
     compute = given_offer.compute
     if compute is not None and len(compute.parts) < 2:
@@ -238,26 +238,26 @@ def with_driver(labels: Mapping[str, str], driver: Version, cuda: Version) -> di
     """What changes in the labels of a node that gets another driver, whose newest CUDA is `cuda`.
 
     Names that the node has are kept, present or deprecated ones. A node with none of them gets them all: whoever asks
-    knows the driver, although no label told it. Of a driver that is only a branch, such as 580, the other numbers are
+    knows the driver, although no label says it. Of a driver that is only a branch, such as 580, the other numbers are
     not known; their labels become None, which takes them away.
 
     >>> with_driver({"nvidia.com/cuda.driver.major": "535"}, Version((580,)), Version((13, 0)))
     {'nvidia.com/cuda.driver.major': '580', 'nvidia.com/cuda.driver.minor': None, 'nvidia.com/cuda.driver.rev': None}
     """
-    is_told = any(name in labels for names in (*_DRIVER_LABELS, *_RUNTIME_LABELS) for name in names)
+    is_labelled = any(name in labels for names in (*_DRIVER_LABELS, *_RUNTIME_LABELS) for name in names)
     changes: dict[str, str | None] = {}
-    is_driver_told = any(name in labels for names in _DRIVER_LABELS for name in names)
+    is_driver_labelled = any(name in labels for names in _DRIVER_LABELS for name in names)
     for (whole, present, deprecated), version in ((_DRIVER_LABELS, driver), (_RUNTIME_LABELS, cuda.cut(2))):
         texts = str(version).split(".")
         missing = "" if len(texts) > 1 else None
         for names in ((*whole, *present), deprecated):
-            if is_told and not any(name in labels for name in names):
+            if is_labelled and not any(name in labels for name in names):
                 continue
             numbers = names[-len(deprecated) :]
             changes |= {name: texts[at] if at < len(texts) else missing for at, name in enumerate(numbers)}
             if names != numbers:
                 changes[names[0]] = str(version) if len(texts) > 1 else None
         changes = {key: value for key, value in changes.items() if labels.get(key) != value}
-        if is_driver_told and not changes:
+        if is_driver_labelled and not changes:
             return {}  # it has this driver, and says itself what that runs
     return changes

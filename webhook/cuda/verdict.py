@@ -3,10 +3,10 @@
 An incompatibility outweighs an unknown, and an unknown outweighs a success. So the verdict does not depend on the order
 of the checks.
 
-Apart from them stands what goes wrong with the libcuda that a container loads. One that is older than the driver ends
-in error 803 (system driver mismatch), on every GPU. One that is newer ends in 804 (forward compatibility is not
-supported) on GPUs that forward compatibility does not serve: certainly on GeForce and Titan; it serves some RTX cards
-of workstations, which NVIDIA does not list.
+What goes wrong with the libcuda that a container loads is a finding of its own. A libcuda that is older than the driver
+ends in error 803 (system driver mismatch), on every GPU. A newer one ends in 804 (forward compatibility is not
+supported) on GPUs without forward compatibility: certainly GeForce and Titan. Some RTX cards of workstations have it,
+which NVIDIA does not list.
 """
 
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class Effect(StrEnum):
 
     FAILS = "fails"
     MAY_FAIL = "may fail"
-    """It depends on what nobody sees, such as the container toolkit's version. People are told, and nothing follows."""
+    """It depends on what nobody sees, such as the container toolkit's version. It is reported, and nothing follows."""
     DOUBT = "doubt"
     """It depends on what is not known here, such as the third number of a version."""
 
@@ -89,7 +89,7 @@ def _branch(cuda: Version | None, tables: CudaTables) -> int | None:
 
 
 def _mend(own: Libcuda, offer: Offer) -> str:
-    """The way to the driver's libcuda. LD_LIBRARY_PATH in a pod replaces that of the image."""
+    """The way to the driver's libcuda. LD_LIBRARY_PATH in a pod replaces the image's."""
     system = own.row.directory or f"/usr/lib/{'aarch64' if offer.arch == 'arm64' else 'x86_64'}-linux-gnu"
     if own.variable == PATH:
         return f"Let env {PATH} begin with {ON_GKE}:{system}"
