@@ -44,7 +44,7 @@ class Addition:
 
 @dataclass(frozen=True, slots=True)
 class OwnModel:
-    """A model that only a policy knows, with the labels that say it. `vendor` is None if nothing tells the vendor.
+    """A model that only a policy knows, with the labels that say it. `vendor` is None if nothing says it.
 
     `alike` are the models that share a label value with this model, which may be a variant of one of them.
     """
@@ -233,7 +233,7 @@ def _owners(keys: Iterable[str]) -> set[Vendor]:
 
 
 def _extended(additions: tuple[Addition, ...], table: GpuTable) -> Catalogue:
-    """The catalogue, kept in its table, in bounds: policies are also checked for people who are not trusted."""
+    """The catalogue. Its table keeps it, but not too many: policies are also checked for people who are not trusted."""
     known: Catalogue = table.cached.get(additions) or Catalogue(tuple(sorted(set(additions))), table)
     if len(additions) <= 256:
         if len(table.cached) >= 64:

@@ -2,7 +2,7 @@
 
 A name of a model stands for its whole GPUs, slices and shares. A MIG profile stands for its slices on every model,
 whatever their resource is called. What is not certain bars nothing: nodes that do not say their model, and labels that
-may mean several models of which one may be used.
+may mean several models, if one of these may be used.
 """
 
 import re
@@ -35,8 +35,8 @@ class Kind:
     glob: str = ""
 
     def covers(self, other: "Kind") -> bool:
-        """Whether all GPUs of the other kind are certainly of this kind. A kind without a glob is one of resources of
-        its vendors.
+        """Whether all GPUs of the other kind are certainly of this kind. GPUs of a kind without a glob have resources
+        of its vendors.
         """
         if self.glob:
             return self._covers_names(other.glob) if other.glob else self._covers_vendors(other)
@@ -68,7 +68,7 @@ def known_profiles(table: GpuTable) -> list[str]:
 
 
 def kind_of(name: str, catalogue: Catalogue) -> Kind:
-    """The GPUs of a name; of an unknown name, a kind of which nothing is certain."""
+    """The GPUs of a name. Nothing is certain of the kind of an unknown name."""
     if "/" in name or name == "*":
         return Kind(name, glob=name)
     if is_profile(name):
@@ -99,7 +99,7 @@ class Bar(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UsableGpus:
-    """The GPUs that may be used: those of `allowed` kinds, or all if it is None, without the `denied` kinds."""
+    """The GPUs that may be used: the `allowed` kinds, or all if that is None, without the `denied` kinds."""
 
     allowed: tuple[Kind, ...] | None = None
     denied: tuple[Kind, ...] = ()

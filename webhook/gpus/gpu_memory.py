@@ -35,15 +35,15 @@ AMD_PARTITION = "amd.com/compute-memory-partition"
 
 _MIB, _GIB = 2**20, 2**30
 _NEAR = 8
-"""Percent by which sizes differ that count as equal."""
+"""Sizes that differ by less than so many percent count as equal."""
 _SIZE = re.compile(r"(?:([0-9]+)c\.)?[0-9]+g\.([0-9]{1,4})gb(?:[.+].*)?", re.ASCII)
 _MIG_RESOURCE = "nvidia.com/mig-"
 _NAMED = re.compile(r".*-([0-9]{1,4})GB", re.ASCII)
 _VRAM = re.compile(r"([0-9]{1,5})G", re.ASCII)
 _LEAST_ROUNDED = 7
-"""GiB from which half a GiB is less than sizes differ that count as equal."""
+"""GiB from which a size counts as equal to the same size rounded to GiB."""
 _LONGEST_NUMBER = 8
-"""Most characters of the label: 99 TiB."""
+"""Most characters of the label: 95 TiB."""
 
 
 class UnitMemory(NamedTuple):
@@ -53,11 +53,11 @@ class UnitMemory(NamedTuple):
     most: int | None = None
 
     def is_below(self, size: int) -> bool:
-        """Whether it is certainly smaller than a size, by more than sizes differ that count as equal."""
+        """Whether it is certainly smaller than a size, and does not count as equal."""
         return self.most is not None and self.most * 100 < size * (100 - _NEAR)
 
     def is_above(self, size: int) -> bool:
-        """Whether it is certainly larger than a size, by more than sizes differ that count as equal."""
+        """Whether it is certainly larger than a size, and does not count as equal."""
         return self.least is not None and self.least * 100 > size * (100 + _NEAR)
 
 

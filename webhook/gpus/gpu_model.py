@@ -23,8 +23,8 @@ class GpuTraits:
     """The properties of a GPU that matter to CUDA and drivers, equal for all GPUs whose names have `words`.
 
     None and empty stand for unknown. `brands` are the brands that the container toolkit may see. `first_driver` is the
-    oldest driver that is said to support the GPU, beyond that of its generation; it is never certain. `arch` is set if
-    the board also has a CPU.
+    oldest driver that is said to support the GPU, if its generation as a whole needs an older one; it is never certain.
+    `arch` is set if the board also has a CPU.
     """
 
     words: frozenset[str]
@@ -123,14 +123,14 @@ class GpuRow(CamelModel):
     quotas: bool = True
     """Whether limits may name the model. `false` for a series, and for a variant that quotas count as another model."""
     compute: Annotated[str, Field(pattern=r"^[0-9]{1,2}\.[0-9]$", examples=["9.0"])] | None = None
-    """Compute capability, in quotes. Unset: not known, or that of the model's series."""
+    """Compute capability, in quotes. Unset: not known, or as for the model's series."""
     data_center: bool | None = None
     """Whether it is a data-centre GPU. Only data-centre GPUs run newer CUDA on an older driver. Unset: not known."""
     brands: Annotated[tuple[Brand, ...], Field(max_length=16)] = ()
     """Brands that the container toolkit may report for the GPU. Unset: not known."""
     first_driver: Annotated[str, AfterValidator(_version), Field(examples=["575.57.08"])] | None = None
-    """The oldest driver that is said to support the GPU, in quotes. It never refuses a pod by itself. Unset: that of
-    its compute capability."""
+    """The oldest driver that is said to support the GPU, in quotes. It never refuses a pod by itself. Unset: as for its
+    compute capability."""
     arch: Literal["amd64", "arm64"] | None = None
     """Architecture of a CPU on the same board. Unset: none."""
     product: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,63}$", examples=["NVIDIA-H200"])] | None = None
@@ -145,7 +145,7 @@ class GpuRow(CamelModel):
     )
     """The most MIG slices of each profile on one GPU."""
     memory: Annotated[int, Field(ge=1, le=9999, examples=[24])] | None = None
-    """Memory of one GPU in GB, the largest that is sold. Unset: that of its largest MIG profile, or not known."""
+    """Memory of one GPU in GB, the largest that is sold. Unset: as in its largest MIG profile, or not known."""
     partitions: Mapping[Annotated[str, Field(pattern=r"^[a-z]px$")], Amount] = Field(default_factory=dict)
     """The partitions of an AMD GPU in each mode."""
     source: Annotated[str, Field(min_length=1, max_length=200)]

@@ -170,9 +170,9 @@ def _of_discovery(
     sharing = Sharing(strategy) if strategy else Sharing.TIME_SLICING if number > 1 else Sharing.NONE
     if sharing is Sharing.NONE and (number > 1 or is_suffixed):
         why = f"{GPU_REPLICAS} is {number}" if number > 1 else f"{NVIDIA_PRODUCT} ends in {_SHARED}"
-        raise _ContradictionError(f"{why}, and {GPU_SHARING} is {_told(strategy)}")
+        raise _ContradictionError(f"{why}, and {GPU_SHARING} is {_shown(strategy)}")
     if sharing is not Sharing.NONE and number < 2:
-        raise _ContradictionError(f"{GPU_SHARING} is {sharing}, and {GPU_REPLICAS} is {_told(replicas)}")
+        raise _ContradictionError(f"{GPU_SHARING} is {sharing}, and {GPU_REPLICAS} is {_shown(replicas)}")
     return GpuShare(profile, slices, max(number, 1), sharing, sharing is not Sharing.NONE and not is_suffixed, "", True)
 
 
@@ -185,11 +185,11 @@ def _of_gke(partition: str, clients: str | None, strategy: str, accelerator: str
     if sharing is None:
         raise _ContradictionError(f"{GKE_SHARING} is {spelled(strategy)}; expected time-sharing or mps")
     if (sharing is Sharing.NONE) is not (number < 2):
-        raise _ContradictionError(f"{GKE_SHARING} is {_told(strategy)}, and {GKE_CLIENTS} is {_told(clients)}")
+        raise _ContradictionError(f"{GKE_SHARING} is {_shown(strategy)}, and {GKE_CLIENTS} is {_shown(clients)}")
     return GpuShare(profile, slices, max(number, 1), sharing, is_known=True)
 
 
-def _told(value: str | None) -> str:
+def _shown(value: str | None) -> str:
     return spelled(value) if value else "missing"
 
 

@@ -1,4 +1,4 @@
-"""The table of GPU models: the models of this release, or with rows of the platform.
+"""The table of GPU models: with rows of the platform, or without.
 
 The rows are in `data/models.yaml`, each with its source. Functions that judge take the table as a value, so the tables
 of two policies never mix. Results that are computed from a table are kept in the table itself.
@@ -27,7 +27,6 @@ from webhook.model.globs import closest
 from webhook.yaml_files.shipped_tables import read_table
 
 DATA = Path(__file__).with_name("data") / "models.yaml"
-"""The file of this release's table."""
 
 VGPU = ("grid", "vapps", "vpc", "vcs", "vws", "cloudgaming")
 """Brands that a virtual GPU may have."""
@@ -42,7 +41,7 @@ _OPEN = IN_WORDS - CLOSED
 
 @dataclass(frozen=True)
 class GpuTable:
-    """GPU models, specific models before general ones: the first row whose words are in a name tells its traits.
+    """GPU models, specific models before general ones: the first row whose words are in a name has its traits.
 
     `data_center_only` are compute capabilities that only data-centre GPUs have, as far as is known.
     """

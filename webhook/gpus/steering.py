@@ -91,9 +91,9 @@ _KEYS: Mapping[Cause, tuple[str, ...]] = {
 }
 """The labels that may exclude nodes, by cause. Labels about the cause come first, coarse before fine.
 
-Of a model and of whole GPUs the name comes first, because it is true of nodes that are added later, too: the next model
-of a family may be allowed, and slices are as little shared as whole GPUs. Of slices and shares the labels about parts
-come first: `nvidia.com/gpu.memory` is that of a whole GPU where it is shared."""
+For a model and for whole GPUs the name comes first, because it is also right for nodes that are added later: the next
+model of a family may be allowed, and nodes with slices are labelled as not shared, like whole GPUs. For slices and
+shares the labels about parts come first: `nvidia.com/gpu.memory` is the memory of a whole GPU even if it is shared."""
 
 Labels = Mapping[str, str]
 
