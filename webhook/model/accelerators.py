@@ -1,4 +1,4 @@
-"""Which names of extended resources are GPUs, and of which vendor.
+"""Which names of extended resources are GPUs, and which vendor they have.
 
 Sources: NVIDIA k8s-device-plugin (gpu, gpu.shared, mig-*), kubevirt-gpu-device-plugin and sandbox-device-plugin (pgpu
 and names in capitals such as GA102GL_A10 or GRID_T4-16Q), ROCm k8s-device-plugin (gpu and partitions such as

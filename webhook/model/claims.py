@@ -27,7 +27,7 @@ MOST_CLAIMS = 128
 MOST_READ = 32
 """Most requests of a claim, and most alternatives of a request, that are read. The API server allows no more."""
 MOST_ALLOCATED = 32
-"""Most devices that the scheduler allocates for a claim (AllocationResultsMaxSize); those with `adminAccess` count."""
+"""Most devices that the scheduler allocates for a claim (AllocationResultsMaxSize), also with `adminAccess`."""
 _LARGEST = 2**63
 """Counts are smaller than this: they have 64 bits."""
 
@@ -36,7 +36,7 @@ class Devices(NamedTuple):
     """Devices of one class. `number` is None for all matching devices.
 
     Where several alternatives differ in their number only, `number` is the largest and `fewest` the smallest one;
-    `fewest` is 0 where it is no other than `number`.
+    `fewest` is 0 where both are equal.
 
     `product` is the only productName that the selectors of the request allow; empty where they say none. `extended` is
     the extended resource of the class, once that was looked up. `tolerated` are the keys of taints of devices that the
@@ -75,7 +75,6 @@ DeviceRequest = tuple[Devices, ...]
 read."""
 
 Requests = tuple[DeviceRequest, ...]
-"""All requests of a claim."""
 
 TOO_LARGE: Requests = ((Devices("", None),),)
 """Stands for requests that are too large to be kept: any devices, in any number."""
@@ -111,7 +110,7 @@ def claim_from(raw: Mapping[str, Any]) -> ResourceClaim | None:
 
 
 def claim_of_kind(kind: str, raw: object) -> ResourceClaim | None:
-    """The claim or template in an object of this kind, which items of a list do not repeat; None without a name."""
+    """The claim or template in an object of this kind; None without a name. Items of lists do not repeat their kind."""
     name = part(raw, "metadata", "name")
     if not isinstance(name, str) or not name:
         return None
@@ -129,7 +128,7 @@ def _listed(kind: str, raw: object, key: str) -> list[Any]:
 
 
 def requests_of(kind: str, raw: object) -> Requests:
-    """The requests in an object of this kind; one that cannot be read where it has none."""
+    """The requests in an object of this kind; if it has none, one request that cannot be read."""
     found = tuple(map(_request, written_requests(kind, raw))) or ((),)
     if not any(map(_shares_by_mps, _listed(kind, raw, "config"))):
         return found
@@ -297,7 +296,7 @@ def template_claims(pod: Mapping[str, Any]) -> frozenset[str]:
 
 
 def claim_owner(claim: Mapping[str, Any]) -> ClaimOwner | None:
-    """The pod that controls a claim, as the claim says; None for claims without such a pod, as those of PodGroups."""
+    """The pod that controls a claim, as the claim says; None for claims without such a pod, as for PodGroups."""
     owner, name = mapped(controller_of(claim)), mapped(claim, "metadata", "annotations").get(CLAIM_NAME)
     if (owner.get("apiVersion"), owner.get("kind")) != ("v1", "Pod"):
         return None

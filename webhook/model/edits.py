@@ -319,7 +319,7 @@ class SpreadOverNodes(_Change):
 
 @dataclass(frozen=True, slots=True)
 class Annotate(_Change):
-    """Add an annotation, which tells people how the pod was changed."""
+    """Add an annotation, which says how the pod was changed."""
 
     key: str
     value: str
@@ -346,7 +346,6 @@ Edit = (
     | SpreadOverNodes
     | Annotate
 )
-"""Every change that can be made to a pod."""
 
 
 def apply(raw: Mapping[str, Any], edits: Iterable[Edit]) -> Draft:

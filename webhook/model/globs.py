@@ -71,7 +71,7 @@ def closest(patterns: Iterable[str], text: str) -> str | None:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether a text exists that matches both globs, of which neither is in parts.
+    """Whether a text exists that matches both globs. Neither may be in parts.
 
     >>> overlap("a*c", "ab*"), overlap("a*", "b*")
     (True, False)

@@ -88,7 +88,7 @@ def toleration_from_raw(raw: Mapping[str, object]) -> Toleration:
 def distinct(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
     """The tolerations without repetitions. Of tolerations that compare numbers, only the loosest is kept.
 
-    A few of thousands of tolerations are left for each key and value.
+    So few are left of thousands of tolerations with the same key.
 
     >>> [one.value for one in distinct([Toleration("sku", "Gt", bound) for bound in ("7", "3", "5")])]
     ['3']
@@ -103,7 +103,7 @@ def distinct(tolerations: Iterable[Toleration]) -> tuple[Toleration, ...]:
 
 
 def _is_looser(one: Toleration, other: Toleration) -> bool:
-    """Whether `one` tolerates more numbers than `other`, which has the same operator. Without a number it has none."""
+    """Whether `one` tolerates more numbers than `other`, by the same operator. Without a number it tolerates none."""
     mine, theirs = as_integer(one.value), as_integer(other.value)
     if mine is None or theirs is None:
         return theirs is None
@@ -181,13 +181,13 @@ class NodeClassState(StrEnum):
 class NodeClass:
     """Nodes that are alike in everything that rules ask about; `count` is their number.
 
-    `labels` are the labels of GPU_LABELS that the nodes have, with equal values, and those of LAST_RESORT_LABELS if
-    no label of GPU_NAME_LABELS names their GPUs. `gpu_resources` are the GPU resource names in their capacity.
-    `runtime_handlers` are the names in status.runtimeHandlers; None where the nodes do not
-    publish them (before containerd 2 or CRI-O 1.31). `by_claim`: the class stands for unknown nodes with the devices of
-    a DeviceClass. `by_slices` is what their ResourceSlices say of the NVIDIA driver; None where they offer no GPU by
-    slices. `transient_taint` is the key of a taint that keeps pods away and goes away by itself; empty for none.
-    `made_by`: the class stands for nodes that this autoscaler may make, of which nothing is known.
+    `labels` are the labels of GPU_LABELS that the nodes have, with equal values, and those of LAST_RESORT_LABELS if no
+    label of GPU_NAME_LABELS names their GPUs. `gpu_resources` are the GPU resource names in their capacity.
+    `runtime_handlers` are the names in status.runtimeHandlers; None where the nodes do not publish them (before
+    containerd 2 or CRI-O 1.31). `by_claim`: the class stands for unknown nodes with the devices of a DeviceClass.
+    `by_slices` is what their ResourceSlices say of the NVIDIA driver; None where they offer no GPU by slices.
+    `transient_taint` is the key of a taint that keeps pods away and goes away by itself; empty for none. `made_by`: the
+    class stands for unknown nodes that this autoscaler may make.
     """
 
     labels: Mapping[str, str]
@@ -255,8 +255,8 @@ CUDA_LABELS = "nvidia.com/cuda."
 class NextDriver:
     """The driver that the nodes of a pool will have from a moment on.
 
-    `begins` is the moment in seconds since 1970, and `day` how messages name it. `labels` are those that nodes have for
-    this driver. Existing nodes belong to the pool if they have all labels of `members`, and none does if it is empty.
+    `begins` is the moment in seconds since 1970, and `day` how messages name it. `labels` are what nodes have for this
+    driver. Existing nodes belong to the pool if they have all labels of `members`, and none does if it is empty.
     """
 
     driver: str

@@ -100,7 +100,6 @@ class Container:
     """Resource name -> amount as it is written. For Kubernetes a limit without a request is also the request."""
     limits: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
     env_names: frozenset[str] = frozenset()
-    """The names in `env`."""
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
 

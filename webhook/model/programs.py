@@ -59,8 +59,8 @@ _MAY_CHANGE = re.compile(rf"pip|jupyter|sh\b|sleep|wait|tail|{'|'.join(sorted(_I
 
 
 def may_run_other_code(command: Sequence[str]) -> bool:
-    """Whether what computes on the GPU may be other code than that of the image: the command installs packages, or
-    only waits for somebody who does.
+    """Whether other code than the image's may compute on the GPU: the command installs packages, or only waits for
+    somebody who does.
 
     >>> may_run_other_code(["bash", "-c", "pip install torch==2.8.0 && python a.py"]), may_run_other_code(["bash"])
     (True, True)

@@ -39,7 +39,7 @@ MIG device is `profile`, the one of AMD's partitions `partitionProfile`."""
 _VFIO = "vfio"
 """The type of devices that go to virtual machines, whose own driver nobody knows."""
 _PARTS = 1000
-"""A part of a device is told in these parts of it."""
+"""Parts of a device are rounded to one of so many parts of it."""
 _LARGEST = 2**63
 
 
@@ -192,7 +192,7 @@ def _portions(policy: Mapping[str, Any]) -> Portions:
 
 
 def _taints(written: Iterable[object]) -> tuple[str, ...]:
-    """The keys of taints that keep claims off a device; every effect but these two is only for people to read.
+    """The keys of taints that keep claims off a device; effects other than NoSchedule and NoExecute keep none off.
 
     Source: DeviceTaintEffect in k8s.io/api/resource/v1/types.go.
     """

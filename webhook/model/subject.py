@@ -26,8 +26,8 @@ from webhook.model.workloads.controllers import INDEX
 from webhook.model.workloads.template import Template
 
 ANY_SUFFIX = "xxxxx"
-"""Stands for the five letters that Kubernetes adds to a generateName. A glob that asks for particular ones never holds
-before the name is generated, so it never holds."""
+"""Stands for the five letters that Kubernetes adds to a generateName. A glob with particular letters there does not
+match before the name is generated, and so never matches."""
 _LONGEST_GENERATED = 58
 """Characters of a generateName that are kept (maxGeneratedNameLength in apiserver/pkg/storage/names)."""
 _ANY_NUMBER = "xxxxxxxxxx"

@@ -11,10 +11,10 @@ class Violation:
     'spec.containers[a].resources: nvidia.com/gpu is 9; at most 8 are allowed. Request 8.'
 
     `fails_validation` says that the API server refuses such a pod on its own, before any validating webhook sees it.
-    `fault` names what advice of another rule may be about as well: people are told once, and the violation comes first.
-    `follows_nodes` says that it follows from the nodes that the pod may use. `is_kept_off` says that the rule, if it is
-    enforced, keeps pods off such nodes, so that only a pod which it could not keep off is refused; in other modes this
-    is advice. `softens_on_update` is as in a Rule, for this violation alone.
+    `fault` names what advice of another rule may be about as well: that advice is left out then. `follows_nodes` says
+    that it follows from the nodes that the pod may use. `is_kept_off` says that the rule, if it is enforced, keeps pods
+    off such nodes, so that only a pod which it could not keep off is refused; in other modes this is advice.
+    `softens_on_update` is as in a Rule, for this violation alone.
     """
 
     where: str

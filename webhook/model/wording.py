@@ -97,7 +97,7 @@ def nearest(written: str, existing: Sequence[str]) -> str | None:
 
 
 def one_slip_away(written: str, existing: Sequence[str]) -> str:
-    """The one of the existing values, which are sorted, from which what was written differs by one slip; or empty.
+    """The existing value that differs by one slip from what was written; empty for none. `existing` is sorted.
 
     A slip is a character that is missing, too much or another, or two neighbours in the wrong order. Unlike `nearest`,
     it takes little time for texts of any length, which somebody may have made up in order to be slow to compare.
