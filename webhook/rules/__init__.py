@@ -58,7 +58,6 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
     ),
     "How many GPUs a namespace may use": (gpu_quota.RULE,),
 }
-"""Every rule, under what it is about."""
 
 RULES: tuple[Rule, ...] = tuple(rule for group in GROUPS.values() for rule in group)
 """Every rule, in the order in which documents, messages and patches name them. Mutators of one stage see the same pod,

@@ -23,8 +23,8 @@ class SelectedNodes(NamedTuple):
 
 
 class ClaimedNodes(NamedTuple):
-    """`whole` are the names of claims that bring a GPU to a container that uses the whole claim, `parts` those that do
-    so to a container that uses any part of it. `nodes` are the nodes that offer such GPUs.
+    """`whole` names the claims that bring a GPU to a container which uses the whole claim. `parts` names the claims
+    whose every request brings a GPU. `nodes` are the nodes that offer such GPUs.
     """
 
     whole: frozenset[str]
@@ -36,7 +36,7 @@ class ClaimedNodes(NamedTuple):
 
 
 def claimed_nodes(pod: Pod, facts: Facts) -> ClaimedNodes | None:
-    """The claims of the pod that bring NVIDIA GPUs, and the nodes for them; None where there is none, or none known."""
+    """The pod's claims that bring NVIDIA GPUs, and the nodes for them; None if none does, or no such node is known."""
     whole, parts = set(), set()
     nodes: Sequence[NodeClass] = ()
     offering = cache(partial(facts.nodes_offering, pod=pod))
@@ -85,7 +85,7 @@ def selected(pod: Pod, facts: Facts) -> SelectedNodes:
 
 
 def anywhere(pod: Pod, facts: Facts) -> SelectedNodes:
-    """All nodes with the pod's GPUs, or with any where none has these yet, whatever it selects; none is a candidate."""
+    """All nodes with the pod's GPUs, whatever it selects, or with any GPUs if none has these; none is a candidate."""
     placed = changed(pod, node_selector={}, required=None, node_name="", runtime_class=None)
     nodes = facts.selected_nodes(placed)
     if not nodes:
@@ -94,7 +94,7 @@ def anywhere(pod: Pod, facts: Facts) -> SelectedNodes:
 
 
 def released(pod: Pod, facts: Facts) -> Pod:
-    """The pod as it may be let go, with further tolerations, if it has no candidates without them.
+    """The pod as it may be released: with tolerations of all taints if it is held, or matches no node without them.
 
     Its queue, or whoever removes its scheduling gates, may add tolerations; and anybody who may update a pod may.
     """
@@ -106,7 +106,7 @@ def _tolerating(pod: Pod, facts: Facts | None = None) -> Pod:
 
 
 def _claimed(pod: Pod, facts: Facts, placing: Callable[[Pod, Facts], Pod]) -> Sequence[NodeClass] | None:
-    """The nodes that offer what only claims bring the pod; None for other pods, and where nothing is known of them."""
+    """The nodes with the GPUs of a pod that gets them only by claims; None for other pods, and if no node is known."""
     if pod.requests_gpus_of(Vendor.NVIDIA):
         return None
     claimed = claimed_nodes(placing(pod, facts), facts)

@@ -21,9 +21,9 @@ class ClaimedGpus(NamedTuple):
     """GPUs that one claim of a pod brings.
 
     `name` is its name in the pod. `certain` are the requests that only GPUs can satisfy. `numbers` are the GPUs of each
-    request where the scheduler takes the alternative with most of them, in the order of size; all GPUs of a node count
-    as one. `more` is how many more than these all GPUs of a node may be; None where nobody knows. `is_too_large` says
-    that the claim has too many alternatives to be counted.
+    request, the smallest first, if the scheduler takes the alternative with most; all GPUs of a node count as one.
+    `more` is how many more these may be; None if nobody knows. `is_too_large` says that the claim has too many
+    alternatives to be counted.
     """
 
     name: str
@@ -87,7 +87,7 @@ def certain_claims(pod: Pod, facts: Facts) -> Sequence[Alternatives]:
 def gets_any(pod: Pod, claimed: Sequence[Alternatives], globs: ResourceGlobs) -> bool:
     """Whether the pod requests, or is certain to get by these claims, a GPU that one of the globs matches.
 
-    Without any glob, every GPU matches. Of a claim, every alternative has to match.
+    Without globs every GPU matches. Every alternative of a request in a claim has to match.
     """
     if not globs:
         return bool(pod.gpus or claimed)
@@ -121,8 +121,8 @@ def _of_request(
 ) -> tuple[Alternatives, Sequence[int], Sequence[int | None]]:
     """The names of the GPUs in each alternative that gives GPUs, how many they are at least, and how many at most.
 
-    They differ for all GPUs of a node, which are at least one. At most they are as many as one node offers, and as the
-    scheduler allocates for one claim.
+    The numbers differ for all GPUs of a node: at least one, and no more than a node offers and the scheduler allocates
+    for a claim.
     """
     names, numbers, at_most = [], [], []
     for devices in request:

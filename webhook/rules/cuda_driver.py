@@ -2,13 +2,13 @@
 
 A pod is kept off nodes that cannot run it, and refused only if none of the nodes that it could run on can. What an
 image needs is read from its name, its configuration in the registry, policies and annotations; [cuda.md](cuda.md) has
-the tables. An image or node of which too little is known refuses no pod, unless `unknown` says otherwise. For a pod in
+the tables. If too little is known of an image or node, no pod is refused, unless `unknown` says otherwise. For a pod in
 a queue or behind a scheduling gate all nodes count, whatever their taints. An image for CUDA is refused on GPUs of AMD
 and Intel, as an image for ROCm is on NVIDIA's.
 
-If a node pool has a `next` driver ([node pools](#node-pools)), pods that its nodes could run now, but not with that
-driver, bring a warning until that day. GPUs by resource claims (DRA) are judged on the nodes whose ResourceSlices offer
-NVIDIA GPUs, where it is certain that the pod gets one ([dra.md](dra.md)).
+If a node pool has a `next` driver ([node pools](#node-pools)), pods that its nodes could run now, but not with the next
+driver, bring a warning until the day of the change. GPUs by resource claims (DRA) are judged on the nodes whose
+ResourceSlices offer NVIDIA GPUs, where it is certain that the pod gets one ([dra.md](dra.md)).
 """
 
 import re
@@ -144,7 +144,7 @@ _PLATFORMS: Mapping[Vendor, str] = {Vendor.AMD: "AMD ROCm", Vendor.INTEL: "Intel
 _OF_OTHERS = re.compile(r"\b(?:amd|radeon|hip|intel|oneapi|sycl|vulkan|openvino)\b", re.IGNORECASE)
 """Words that may mean a build for other GPUs than NVIDIA's, or for both."""
 _FOR_OTHERS = (Share.PASSTHROUGH, Share.NODE)
-"""GPUs on which the container itself does not compute: those of a virtual machine, and those that an agent watches."""
+"""GPUs on which the container itself does not compute: a virtual machine does, or an agent only watches them."""
 
 
 def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
@@ -186,7 +186,7 @@ class CudaSurvey:
 
 
 def survey_of(pod: Pod, settings: Settings, facts: Facts) -> CudaSurvey | None:
-    """The needs and verdicts of a pod; None if no container needs CUDA."""
+    """The needs and verdicts of a pod; None if it gets no NVIDIA GPU, or no container needs CUDA."""
     claimed = claimed_nodes(released(pod, facts), facts) if pod.resource_claims else None
     is_by_number = pod.requests_gpus_of(Vendor.NVIDIA)
     if claimed is None and not is_by_number:
@@ -221,7 +221,7 @@ def _uses_gpu(container: Container) -> bool:
 
 def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> Need:
     annotation = pod.annotations.get(ANNOTATION + container.name)
-    claims = ImageContext(
+    context = ImageContext(
         mapping=settings.mapping,
         env=container.env,
         annotation=annotation if isinstance(annotation, str) else None,
@@ -229,7 +229,7 @@ def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> N
         info=facts.image(container.image),
         tables=settings.tables,
     )
-    need = need_of(container.image, claims)
+    need = need_of(container.image, context)
     if may_run_other_code(container.words):
         need = replace(need, is_changed=True)
     if container.env_from and not container.sets_env(libcuda.PATH) and container.may_take_env(libcuda.PATH):
@@ -289,7 +289,7 @@ def _mixed(survey: CudaSurvey, *, is_steered: bool) -> Advice:
 
 
 def _unknown(survey: CudaSurvey, settings: Settings) -> Iterator[Violation | Advice]:
-    """Advice or violations about containers of which it is not known whether they will run."""
+    """Advice or violations about containers that may run or not."""
     for at, (container, need) in enumerate(survey.uses):
         verdicts = survey.assessment.verdicts
         if verdicts and all(one.result.judgements[at].is_on_cpu for one in verdicts):
@@ -346,8 +346,8 @@ def _before_changes(
 ) -> Iterator[Advice]:
     """Advice for each node pool that may run the pod now and certainly will not with its next driver.
 
-    `assessment` is of all nodes that match the pod, `judge` assesses those of a pool. A pod that `is_held`, in a queue,
-    gets advice only if no nodes would be left, because the queue chooses among them.
+    `assessment` is of all nodes that match the pod, `judge` assesses the nodes of a pool. A pod that `is_held`, in a
+    queue, gets advice only if no nodes would be left, because the queue chooses among them.
     """
     for change in changing:
         now, then = judge(change.now).verdicts, judge(change.then).verdicts

@@ -68,7 +68,7 @@ def _plain(path: str) -> str:
 
 
 GKE_KEYS = "devices.gke.io"
-"""How keys of GKE's device injector begin. The values are YAML with paths on the node."""
+"""The beginning of keys of GKE's device injector. The values are YAML with paths on the node."""
 DEVICE_KEYS = (
     "cdi.k8s.io/",
     "cdi-devices.nri.io",
@@ -78,12 +78,11 @@ DEVICE_KEYS = (
     "mounts.nri.io",
     "mounts.noderesource.dev",
 )
-"""How keys begin whose values name devices, by names and numbers that a GPU may have, or mounts that may be on the
-toolkit's device list."""
+"""Beginnings of keys whose values name devices, which may be GPUs, or mounts, which may stand at `DEVICE_LIST`."""
 VENDORS_KEYS = ".cdi.k8s.io"
-"""The end of a key's domain by which plugins of vendors give devices; NVIDIA has nvidia.cdi.k8s.io."""
+"""The end of the domain of keys by which plugins of vendors give devices; NVIDIA's is nvidia.cdi.k8s.io."""
 PATH_KEYS = ("devices.crio.io", "io.kubernetes.cri-o.Devices", GKE_KEYS)
-"""How keys begin whose values are paths on the node. Some are no GPUs: people need /dev/fuse."""
+"""Beginnings of keys whose values are paths on the node. Some paths are no GPUs: people need /dev/fuse."""
 
 _ALL_KEYS = (*DEVICE_KEYS, *PATH_KEYS)
 _GPU_PATH = re.compile(r"/(nvidia|kfd|dri\b|(195|226):)|[\\!]")
@@ -120,7 +119,8 @@ VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 HARMLESS = frozenset({"", "void", "none"})
 """Values for which the container toolkit gives no device (its cmd/nvidia-container-runtime and docs)."""
 LEGACY = "CUDA_VERSION"
-"""The variable of images before `VARIABLE` existed. It means all GPUs if neither `VARIABLE` nor `MODERN` is set."""
+"""The variable of images that are older than `VARIABLE`. It means all GPUs if neither `VARIABLE` nor `MODERN` is
+set."""
 MODERN = "NVIDIA_REQUIRE_CUDA"
 
 

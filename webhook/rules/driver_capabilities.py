@@ -1,9 +1,9 @@
 """Containers that request NVIDIA GPUs get the driver libraries that they need, and no others.
 
-NVIDIA's container toolkit mounts the libraries that the variable `NVIDIA_DRIVER_CAPABILITIES` names: without it those
-for compute and utility, and for images that set `CUDA_VERSION` but not `NVIDIA_REQUIRE_CUDA` all of them. The rule
-never changes a variable that the container sets, and adds none if the image is known to set it. Where images are not
-looked up in their registry, the rule's value overrides the image's.
+NVIDIA's container toolkit mounts the libraries that the variable `NVIDIA_DRIVER_CAPABILITIES` names: without it the
+libraries for compute and utility, or all of them for images that set `CUDA_VERSION` but not `NVIDIA_REQUIRE_CUDA`. The
+rule never changes a variable that the container sets, and adds none if the image is known to set it. Where images are
+not looked up in their registry, the rule's value overrides the image's.
 
 Sources: CHANGELOG.md, internal/config/image/capabilities.go and
 cmd/nvidia-container-runtime-hook/container_config.go of NVIDIA/nvidia-container-toolkit.
@@ -47,8 +47,8 @@ class Settings(RuleSettings):
     Video Codec SDK, `graphics` for OpenGL and Vulkan, `display` for X11, `ngx`, `compat32` for 32-bit programs, or
     `all`."""
     also_with_env_from: bool = False
-    """Whether a container also gets the variable if its `envFrom` may set it, whose content nobody sees, and over which
-    `env` takes precedence. By default nothing is injected, with a warning."""
+    """Whether a container also gets the variable if its `envFrom`, over which it takes precedence, may set it. By
+    default nothing is injected, with a warning."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:

@@ -1,16 +1,16 @@
 """Containers request GPUs in whole numbers, in `resources.limits`, and no more of them than the policy allows.
 
 GPUs in `spec.resources` are a violation: Kubernetes takes only cpu, memory and huge pages there. GPUs by a resource
-claim (DRA) count against both maxima, if it is known when the pod is created: of alternatives the one with most GPUs,
-and all GPUs of a node (`allocationMode: All`) as one, with a warning unless ResourceSlices show that no node has too
-many. Of single requests of a claim only the smallest count for a container. A pod may have 128 claims, and a claim 32
-different alternatives with 512 characters of device classes; more is a violation. Claims and templates with more GPUs
-than a pod may have are refused when they are applied.
+claim (DRA) count against both maxima, if the claim is known when the pod is created. The alternative with most GPUs
+counts. All GPUs of a node (`allocationMode: All`) count as one, with a warning unless ResourceSlices show that no node
+has too many. If a container uses single requests of a claim, only the smallest ones count for it. A pod may have 128
+claims, and a claim 32 different alternatives with 512 characters of device classes; more is a violation. Claims and
+templates with more GPUs than a pod may have are refused when they are applied.
 
-A resource that opens all GPUs of a node, such as `gpu.intel.com/i915_monitoring`, may be as many as the largest node
-has, or 8 where no node lists any: more than the maximum is a violation, and less a warning. Units count by `weights` of
-`gpuQuota`, and a share by time-slicing or MPS as its part of a GPU, if all nodes that the pod could run on say so: 9 of
-24 shares are 3/8.
+A resource that opens all GPUs of a node, such as `gpu.intel.com/i915_monitoring`, stands for the GPUs of the largest
+node, or for 8 if no node lists any: a violation if these exceed the maximum, else a warning. Units count by `weights`
+of `gpuQuota`, and a share by time-slicing or MPS as its part of a GPU, if all nodes that the pod could run on say so: 9
+of 24 shares are 3/8.
 
 Not counted are claims beyond the first 4,096 of a namespace, and device classes of unknown names in `resources`.
 """
@@ -55,7 +55,7 @@ class Settings(InjectionSettings, TableSettings):
     maximum."""
     count_shares: bool = False
     """Whether MIG slices and partitions count in both maxima as their part of a GPU: two `nvidia.com/mig-1g.10gb` of an
-    H100 are 2/7, and so are two `nvidia.com/gpu` that are such slices by the labels of nodes. Of nodes with different
+    H100 are 2/7, and so are two `nvidia.com/gpu` that are such slices by the labels of nodes. If nodes have different
     parts, the largest counts. Claimed devices count as one each."""
 
     _weights: UnitParts = PrivateAttr(default_factory=dict)
@@ -179,7 +179,7 @@ def _of_the_whole(pod: Pod) -> Iterator[Violation]:
 
 
 def _by_claim(pod: Pod, settings: Settings, facts: Facts, parts: UnitParts) -> Iterator[Violation | Advice]:
-    """Maxima that the pod passes with the GPUs of its resource claims, and does not pass without them."""
+    """Maxima that the pod exceeds only with the GPUs of its resource claims."""
     if settings.max_per_pod is None and settings.max_per_container is None:
         return
     claimed = claimed_gpus(pod, facts)

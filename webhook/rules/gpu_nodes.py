@@ -61,9 +61,8 @@ class Settings(RuleSettings):
         ),
         json_schema_extra={"minItems": 1},
     )
-    """Taints that mark GPU nodes. Of pods without GPUs the API server only sends those that have a toleration with
-    `gpu` in its key or value, with the resource name of a GPU as key, or with key `sku` and operator `Exists`; others
-    are found by an audit."""
+    """Taints that mark GPU nodes. Pods without GPUs are sent only if a toleration has `gpu` in its key or value, the
+    resource name of a GPU as key, or key `sku` and operator `Exists`; an audit finds the others."""
 
     tolerate_all: Literal["allow", "deny"] = "allow"
     """Whether pods may be on GPU nodes because they tolerate every taint (`operator: Exists` without a key). With
@@ -71,7 +70,7 @@ class Settings(RuleSettings):
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The keys of the taints, and the empty key of what tolerates every taint if that is denied."""
+        """The keys of the taints, and the empty key of tolerations for every taint if these are denied."""
         return frozenset([*(taint.key for taint in self.taints), *([""] if self.tolerate_all == "deny" else [])])
 
 

@@ -1,6 +1,6 @@
-"""How many GPUs a pod requests, where shares, and MIG slices and partitions, count as the part of a GPU that they are.
+"""How many GPUs a pod requests, if shares, MIG slices and partitions count as their part of a GPU.
 
-If a pod could run on nodes with other parts, the largest part counts, so that the scheduler never makes more of it.
+If a pod could run on nodes with other parts, the largest part counts, so that the pod never gets more than was counted.
 """
 
 from collections.abc import Iterable

@@ -73,7 +73,6 @@ LabelValues = Annotated[
 Labels = Annotated[
     Mapping[LabelKey, LabelValues], AfterValidator(_some_labels), Field(json_schema_extra={"minProperties": 1})
 ]
-"""Node labels by key."""
 
 
 class Settings(TableSettings):
@@ -84,21 +83,21 @@ class Settings(TableSettings):
     globs. Built-in models also keep their known labels; any other name becomes a new model."""
     weights: Mapping[GpuResource, Weight] = Field(default_factory=dict)
     """How many GPUs one unit of a resource counts as: `{"nvidia.com/gpu.shared": "1/4"}`. Unset: a MIG slice, an AMD
-    partition and a share that labels of nodes tell count as their part of a GPU, all else as 1."""
+    partition, and a share by the labels of its node, count as their part of a GPU, all else as 1."""
     gpus: Amount | None = None
     """Most GPUs of all kinds together, whole or as an exact fraction such as "7/2"; 0: GPUs are not enabled. Unset: no
     maximum."""
     by_model: Mapping[KnownModel, Amount] = Field(default_factory=dict)
-    """Most GPUs of each model: `{H100: 4, T4: 16}`. A100 stands for those of 40 GB and of 80 GB together."""
+    """Most GPUs of each model: `{H100: 4, T4: 16}`. A100 stands for the models of 40 GB and of 80 GB together."""
     by_resource: Mapping[ExistingResource, Annotated[int, Field(ge=0, lt=10**9)]] = Field(default_factory=dict)
     """Most units of each GPU resource, whatever part of a GPU they are: `{"nvidia.com/mig-1g.10gb": 14}`."""
     unspecified_model: UnspecifiedModel = UnspecifiedModel.COUNT
     """What happens to a pod that selects no model, if `byModel` is set: `count` counts it against each model that it
     could get, `deny` refuses it and says which label to select."""
     claims: ClaimsMode = ClaimsMode.WARN
-    """What happens to a pod that may get GPUs which cannot be counted: `deny`, `warn` or `allow`. Such are devices of a
-    class that is neither known nor declared, claims that the webhook cannot read, and resources that open all GPUs of a
-    node, without an entry in `weights`."""
+    """What happens to a pod that may get GPUs which cannot be counted: `deny`, `warn` or `allow`. These are devices of
+    a class that is neither known nor declared, claims that the webhook cannot read, and resources that open all GPUs of
+    a node, without an entry in `weights`."""
     on_ledger_failure: OnLedgerFailure = OnLedgerFailure.DENY
     """What happens to a pod while the ledger of usage cannot be reached: `deny` or `allow`."""
 

@@ -10,11 +10,11 @@ scale from zero in `nodePools`.
 
 The annotation `gpupolicy.dev/gpu-memory: 40Gi` on a pod asks for GPUs with so much memory, and `memory` bounds it for
 all pods. What counts is what the pod gets: the size of a MIG profile, of a GPU by `nvidia.com/gpu.memory` or its model,
-or a share's part of it. GPUs report less than their name says: 8 percent are no difference, and one of 40 GB has 40Gi.
-Nodes with less than the annotation asks for, which no label tells apart, only warn.
+or a share's part of it. GPUs report less than their name says, so sizes within 8 percent are equal: a GPU of 40 GB has
+40Gi. Nodes with less than the annotation asks for, if no label tells them apart, only bring a warning.
 
 A resource claim (DRA), or a device class in `resources`, is refused if it can give only models that pods may not use:
-by the `productName` that it or its DeviceClass selects, or by ResourceSlices. No claim is steered.
+by the `productName` that it or its DeviceClass selects, or by ResourceSlices. A claim adds no node affinity.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -82,7 +82,7 @@ class Settings(TableSettings):
 
     allowed: Annotated[tuple[GpuKind, ...] | None, Field(examples=[["T4", "L4"]])] = None
     """The only GPUs that pods may use: models or families, MIG profiles, and globs of resource names, such as `[T4, L4,
-    1g.10gb, "amd.com/*"]`. Unset: all; `["*"]` where the default file names some."""
+    1g.10gb, "amd.com/*"]`. Unset: all. `["*"]` allows all where the default file names some."""
     denied: tuple[GpuKind, ...] = ()
     """GPUs that pods may not use, in the same words; it takes precedence."""
     memory: MemorySettings = Field(default_factory=MemorySettings)
@@ -199,7 +199,7 @@ def _judged_gpus(pod: Pod, usable: Usable) -> tuple[Accelerator, ...]:
 
 
 def _of_classes(pod: Pod, gpus: Sequence[Accelerator], usable: Usable, facts: Facts) -> Misfit | None:
-    """Why the pod may not use what the DeviceClasses give that have the name of one of its GPUs."""
+    """Why the pod may not use what DeviceClasses give for the resource names of its GPUs."""
     by_name = {name: facts.extended_resource(name) for name in facts.device_classes() or ()}
     giving = [tuple([Devices(name) for name in by_name if by_name[name] == gpu.resource]) for gpu in gpus]
     return next(filter(None, [barred_request(one, usable, facts, pod) for one in giving]), None)

@@ -4,10 +4,10 @@ A container without a memory limit can use up the memory of its node, and then t
 A container without a CPU request gets only the CPU that others leave, and its GPUs wait for data. A container that only
 runs `nvidia-smi` needs neither.
 
-Messages name the memory and CPU that go with the container's GPUs on every node that the pod may get, where these are
-known. As in Kubernetes, a limit is also the request where none is written, and 0 is none. Limits and requests of the
-pod as a whole (`spec.resources`) count for its containers. A LimitRange fills in pods before this rule sees them, but
-not the templates of workloads.
+Messages suggest the memory and CPU that go with the container's GPUs on every node that the pod may get, if known. As
+in Kubernetes, a limit is also the request where none is written, and 0 is none. Limits and requests of the pod as a
+whole (`spec.resources`) count for its containers. A LimitRange fills in pods before this rule sees them, but not the
+templates of workloads.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -105,7 +105,7 @@ def _completed(pod: Pod, whole: _Budget) -> _Budget:
 
 
 def _lacks(container: Container, missing: Sequence[tuple[_Want, bool]], pod: Pod, facts: Facts) -> Violation:
-    """The violation of a container without limits or requests. Each flag tells whether the amount is written as 0."""
+    """The violation of a container without limits or requests. Each flag says whether the amount is written as 0."""
     found = [f"{want.what} (0 is none)" if is_written else want.what for want, is_written in missing]
     shares = _shares([want for want, _ in missing], container, pod, facts)
     keys = [want.key + (f" such as {share}" if share else "") for (want, _), share in zip(missing, shares, strict=True)]

@@ -51,7 +51,6 @@ def is_one_of(resource: str, globs: ResourceGlobs) -> bool:
 LabelKey = Annotated[
     str, AfterValidator(_bound(63, f"({_DOMAIN}/)?{_WORD}", "a label key; write one such as nvidia.com/gpu.present"))
 ]
-"""A valid key of a label."""
 
 TaintKey = Annotated[
     str, AfterValidator(_bound(63, f"(({_DOMAIN}/)?{_WORD})?", "a taint key; write one such as nvidia.com/gpu"))
@@ -70,7 +69,6 @@ LabelValue = Annotated[
 ObjectName = Annotated[
     str, AfterValidator(_bound(253, _DOMAIN, "the name of an object; write lower-case letters, digits, - and ."))
 ]
-"""A valid name of an object."""
 
 _OBJECT_GLOB = "the name of an object or a glob; write lower-case letters, digits, - . and * and ?"
 ObjectGlob = Annotated[str, AfterValidator(_bound(253, "[a-z0-9.*?-]+", _OBJECT_GLOB))]
@@ -82,7 +80,7 @@ KeyGlob = Annotated[str, AfterValidator(_bound(253, "[A-Za-z0-9._/*?-]+", _KEY_G
 
 _NAMESPACE_GLOB = "a namespace or a glob; write lower-case letters, digits, - and * and ?"
 NamespaceGlob = Annotated[str, AfterValidator(_bound(63, "[a-z0-9*?-]+", _NAMESPACE_GLOB))]
-"""What namespaces are compared with; one that no namespace can have would never match."""
+"""A glob of namespaces. A glob that no namespace can match is an error."""
 
 
 _FRACTION = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
@@ -151,7 +149,6 @@ def _gpu_resource(name: str, info: ValidationInfo) -> str:
 
 
 GpuResource = Annotated[str, AfterValidator(_gpu_resource)]
-"""The name of a GPU resource."""
 
 
 def _are_all_names_known(info: ValidationInfo) -> bool:
@@ -224,7 +221,7 @@ _SAMPLES = (
     "deviceclass.resource.kubernetes.io/gpu.nvidia.com",
     "deviceclass.resource.kubernetes.io/mig.nvidia.com",
 )
-"""Names of GPU resources, of which a glob matches one if it is spelled right. Those of vGPU plugins are without end."""
+"""Names of GPU resources. A glob that is spelled right matches one of them, or other names of vGPU plugins."""
 
 _check_resource_glob = _bound(
     253, "[A-Za-z0-9_./*?+-]+", "a glob of resource names; write letters, digits, - _ . / and the wildcards * and ?"

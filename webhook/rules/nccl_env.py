@@ -4,7 +4,7 @@ GPUs by a resource claim (DRA) count for the containers that use the claim, in t
 the claim is known when the pod is created. A variable that a container sets itself is kept.
 
 Variables that name network interfaces or HCAs (`*_SOCKET_IFNAME`, `NCCL_IB_HCA`, `UCX_NET_DEVICES`, `GLOO_*` and the
-like) are right in one network only, which is the pod network for `env`. So pods with `hostNetwork` get those of
+like) are right in one network only, which is the pod network for `env`. So pods with `hostNetwork` get the variables of
 `hostNetworkEnv` instead, and pods with additional networks, by annotations of Multus, Google Kubernetes Engine or
 Spiderpool, get none, with a warning. Neither do pods of an MPIJob (kubeflow.org/v2beta1), whose ranks do not inherit
 the environment of their container: pass variables with `mpirun -x`.
@@ -60,14 +60,14 @@ class Settings(InjectionSettings):
     several nodes: by its owner (of Kubeflow, Ray), or by labels and annotations of Kubeflow, JobSet, LeaderWorkerSet,
     Ray, Volcano and indexed Jobs."""
     env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
-    """The variables, such as `NCCL_DEBUG: WARN`, with strings as values. Names of interfaces and HCAs are those of the
+    """The variables, such as `NCCL_DEBUG: WARN`, with strings as values. Names of interfaces and HCAs are right in the
     pod network."""
     host_network_env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
-    """The variables of pods with `hostNetwork`, beside those of `env` and before them. A name of an interface or HCA in
+    """The variables of pods with `hostNetwork`, beside `env`; they take precedence. A name of an interface or HCA in
     `env` only is not injected there, with a warning."""
     also_with_env_from: bool = False
-    """Whether a container also gets the variables that its `envFrom` may set, whose content nobody sees, and over which
-    `env` takes precedence. By default they are not injected, with a warning."""
+    """Whether a container also gets the variables that its `envFrom` may set, over which they take precedence. By
+    default they are not injected, with a warning."""
 
     @cached_property
     def of_the_network(self) -> list[str]:

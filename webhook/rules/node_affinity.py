@@ -59,7 +59,7 @@ class NodePreference(NodeExpression):
     weight: Annotated[int, Field(ge=1, le=100)] = 1
     """Weight of the preference, 1 to 100."""
     resources: ResourceGlobs = ()
-    """Globs of GPU resource names, such as `amd.com/*`, of which a pod requests one. Empty: every GPU pod."""
+    """Globs of GPU resource names, such as `amd.com/*`: for pods that request one. Empty: for every GPU pod."""
 
 
 class Settings(InjectionSettings):

@@ -8,8 +8,8 @@ exist, that the webhook may not read, or beyond the first 4,096 of a namespace, 
 may come from a device plugin.
 
 With `adminAccess` a request reaches devices that other pods use. Kubernetes allows it in namespaces with the label
-`resource.kubernetes.io/admin-access: "true"`, and this rule in those that the policy names. `tolerations` are the keys
-of device taints that claims may tolerate; a toleration without a key is for all.
+`resource.kubernetes.io/admin-access: "true"`, and this rule in the namespaces that the policy names. `tolerations` are
+the keys of device taints that claims may tolerate; a toleration without a key is for all.
 """
 
 from collections.abc import Iterable, Iterator
@@ -75,7 +75,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
 
 
 def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iterator[Violation]:
-    """Refuse claims and templates, when they are applied, for what their pods would be refused for."""
+    """Refuse claims and templates, when they are applied, if their pods would be refused."""
     if claim.is_too_large:
         found = "has too many alternatives or too long names of device classes"
         yield Violation(claim.where, found, "it cannot be checked which devices it requests", _SPLIT)

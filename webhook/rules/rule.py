@@ -70,7 +70,7 @@ ClaimValidator = Callable[[ClaimObject, Any, Facts], Iterable[Violation | Advice
 class Example:
     """An object that shows a rule at work. The documents show what the engine makes of it.
 
-    `manifest` is YAML as people apply it. `settings` are those of the rule in a policy, such as `{"maxPerPod": 8}`,
+    `manifest` is YAML as people apply it. `settings` are the rule's settings in a policy, such as `{"maxPerPod": 8}`,
     and `mode` is its mode. `beside` are pods that run already, in YAML, for a rule that counts them.
     """
 
@@ -135,7 +135,7 @@ class Rule:
     only_advises: bool = False
     """True if `validate` yields nothing but advice, so that the rule refuses no pod in any mode."""
     may_fail_api_validation: bool = False
-    """True if some of its violations are `fails_validation`. Only such a rule is asked for them at `/mutate`."""
+    """True if some of its violations have `fails_validation`. Only such a rule is asked for them at `/mutate`."""
     validates_own_injection: bool = False
     """True if the rule validates a field that it also injects. A value injected under another version of the policy
     would otherwise look like the author's own."""
@@ -143,14 +143,13 @@ class Rule:
     """True if the injection depends on the current state of nodes or images. Such an injection may be missing from a
     pod for good reasons, so its absence is never reported."""
     warns_of_injections: bool = True
-    """True if mode warn tells people what the rule would inject. If false, it is only recorded, because nobody has to
+    """True if mode `warn` warns of what the rule would inject. If false, that is only recorded, because nobody has to
     act on it."""
     softens_on_update: bool = False
     """True if its violations follow from the nodes that the pod may use, and no policy forbids these. Schedulers and
     queues narrow them down after admission, so an update that causes one brings a warning and is not refused."""
     can_mutate: Callable[[Any], bool] = lambda _: True
-    """Whether `mutate` can yield anything for any pod under these settings, or nodes are excluded. If not, it is not
-    called, or they are not."""
+    """Whether these settings let `mutate` yield anything for any pod, or exclude any node. If not, neither is tried."""
     can_validate: Callable[[Any], bool] = lambda _: True
     """Whether `validate` can yield anything for any pod under these settings. If not, it is not called."""
     can_be_unsuited: Callable[[Any], bool] = lambda _: True

@@ -95,7 +95,8 @@ class RuleSettings(CamelModel):
     """`enforce` injects or refuses, `warn` says what it would do, `audit` only records it, `disabled` does nothing."""
 
     exclusive: ClassVar[tuple[frozenset[str], ...]] = ()
-    """Groups of keys of which a policy may set one. If a namespace's file sets one, it replaces the default's other."""
+    """Groups of keys that exclude each other. The key that a namespace's file sets replaces another one in the
+    default."""
 
 
 class InjectionSettings(RuleSettings):

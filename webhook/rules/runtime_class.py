@@ -70,7 +70,7 @@ def _obstacle(pod: Pod, name: str, facts: Facts) -> tuple[str, str] | None:
 
 
 def lacking_handler(runtime_class: RuntimeClass, nodes: Sequence[NodeClass]) -> str:
-    """How many of the nodes that a pod could use lack the handler of a RuntimeClass; empty if none is known to."""
+    """How many of a pod's nodes lack the handler of a RuntimeClass; empty if none is known to lack it."""
     handler = runtime_class.handler
     lacking = [one.count for one in nodes if one.runtime_handlers is not None and handler not in one.runtime_handlers]
     if not lacking:

@@ -8,7 +8,7 @@ label or resource is suggested only if the pod would then fit.
 
 Claims by template, and device classes in resources, are impossible if the cluster does not have their DeviceClass, if a
 claim is for more than 32 devices, or if the pod requests more devices of a class than any node offers by its
-ResourceSlices. A missing DeviceClass is told when a claim or template is applied, too.
+ResourceSlices. A missing DeviceClass is also reported when a claim or template is applied.
 
 These warn in every mode: a claim or template that does not exist yet, if others do; a claim that cannot be allocated
 now; a RuntimeClass or PriorityClass that the cluster does not have, if it has others; a RuntimeClass whose handler some
@@ -38,7 +38,7 @@ from webhook.rules.rule_settings import Mode, TableSettings
 from webhook.rules.runtime_class import lacking_handler
 
 _MOST_REASONS, _MOST_CLAIMS = 8, 3
-"""Reasons that are given for one pod, and missing claims that are told of it."""
+"""Most reasons, and most missing claims, that are reported for one pod."""
 
 
 class Settings(TableSettings):
@@ -114,7 +114,7 @@ def _missing(kind: str, name: str, known: Collection[str]) -> Iterator[Advice]:
 
 
 def _correct(name: str, known: Sequence[str]) -> str:
-    """What to do about a name that none of the `known` ones is."""
+    """What to do about a name that is not among the `known` names."""
     if is_placeholder(name):
         return FILL_IN[1]
     meant = one_slip_away(name, known)

@@ -52,7 +52,7 @@ class Settings(TableSettings):
     """Which units of `nvidia.com/gpu` pods may get, on nodes whose labels say what a unit is. `any`: all. `exclusive`:
     none that other pods use at the same time, by time-slicing or MPS. `shared`: no whole GPU."""
     fail_requests_greater_than_one: bool = False
-    """Whether NVIDIA's device plugin is configured alike for time-slicing, so that it refuses more than one unit of a
+    """Whether NVIDIA's device plugin has this setting for time-slicing, so that it refuses more than one unit of a
     shared GPU."""
 
 
@@ -117,7 +117,7 @@ def _refused_shares(pod: Pod) -> Iterator[Violation]:
 
 
 def _whole(resource: str) -> str:
-    """What to request instead of a share. What a name that a policy declares is a share of, nobody says."""
+    """What to request instead of a share. Nobody says whose share a name is that a policy declares."""
     if resource.endswith(SHARED_SUFFIX):
         return f"Request {resource.removesuffix(SHARED_SUFFIX)}"
     return "Request GPUs that no other pod uses, or ask the platform team which there are"
@@ -196,7 +196,7 @@ def _several(
 
 
 def _refuses_several(nodes: NodeClass) -> bool:
-    """Whether the device plugin of nodes refuses more than one unit of a shared GPU, unless it is told otherwise."""
+    """Whether the nodes' device plugin refuses more than one unit of a shared GPU, unless configured otherwise."""
     expected = Sharing.TIME_SLICING if GKE_SHARING in nodes.labels else Sharing.MPS
     return share_of(nodes.labels).sharing is expected
 

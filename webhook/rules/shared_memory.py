@@ -3,7 +3,7 @@
 GPUs by a resource claim (DRA) count, in the largest number that it may bring, if it is known when the pod is created. A
 container that mounts something at /dev/shm, or the node's `/dev`, keeps it. There is no volume for Windows, nor where
 all nodes that the pod could run on, or its claims, share GPUs by MPS, which has its own /dev/shm; where only some nodes
-do, there is a volume, and a warning. On Google Kubernetes Engine a pod is told that it needs `hostIPC` to reach MPS.
+do, there is a volume, and a warning. On Google Kubernetes Engine MPS needs `hostIPC`, as a warning says.
 
 Volumes of authors at /dev/shm bring warnings, and never a refusal: one that may hold more than the memory limits of the
 containers which mount it, one without any limit (calculateEmptyDirMemorySize in pkg/volume/emptydir of Kubernetes), one
@@ -50,8 +50,8 @@ class Settings(InjectionSettings):
     min_gpus: Annotated[int, Field(ge=1)] = 1
     """Least number of GPUs that a container has to request to get the volume."""
     size: ByteSize | None = None
-    """Size limit of the volume, such as `16Gi`, up to the largest memory limit of a GPU container that lasts. Excludes
-    `memoryFraction`."""
+    """Size limit of the volume, such as `16Gi`, up to the largest memory limit of a GPU container. Init containers
+    count only if no other has GPUs. Excludes `memoryFraction`."""
     memory_fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Size limit as a part of that memory limit, above 0 and at most 1; `8Gi` where there is none. Excludes `size`."""
     exclusive: ClassVar[tuple[frozenset[str], ...]] = (frozenset({"size", "memoryFraction"}),)
@@ -199,16 +199,16 @@ def _place(volume: Volume) -> str:
     return f"spec.volumes[{volume.name}].emptyDir"
 
 
-def _lasts(container: Container) -> bool:
+def _runs_with_apps(container: Container) -> bool:
     return container.list_name != INIT or container.is_sidecar
 
 
 def _volume_of_a_sibling(pod: Pod) -> str | None:
-    """The memory volume that some container which lasts already mounts at /dev/shm."""
+    """The memory volume that an app container or a sidecar already mounts at /dev/shm."""
     memory = {volume.name for volume in pod.volumes if volume.is_memory}
     if not memory:
         return None
-    mounts = (container.mounts_at(_DIRECTORY) for container in pod.lasting_containers() if _lasts(container))
+    mounts = (container.mounts_at(_DIRECTORY) for container in pod.lasting_containers() if _runs_with_apps(container))
     return next((m.volume for m in mounts if m is not None and m.volume in memory and not m.sub_path), None)
 
 
@@ -223,7 +223,7 @@ def _free_name(pod: Pod) -> str:
 
 def _size(pod: Pod, settings: Settings, having: Sequence[Container]) -> tuple[int, list[Advice]]:
     """Bytes of the volume, and advice about them."""
-    containers = [container for container in having if _lasts(container)] or having
+    containers = [container for container in having if _runs_with_apps(container)] or having
     limits = [container.memory_limit for container in containers if container.memory_limit is not None]
     of_pod = [] if pod.memory_limit is None else [pod.memory_limit]
     limit = min([*([max(limits)] if limits else []), *of_pod], default=None)

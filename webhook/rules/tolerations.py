@@ -2,7 +2,7 @@
 
 A toleration is added only if no toleration of the pod covers it already. GPUs by a resource claim (DRA) count where
 their DeviceClass is known to give GPUs, by its name or its `extendedResourceName`, in every alternative of a request.
-Such a class matches `resources` by these names and by that of its vendor's whole GPUs: `mig.nvidia.com` matches
+Such a class matches `resources` by these names and by the name of its vendor's whole GPUs: `mig.nvidia.com` matches
 `nvidia.com/gpu`. Nothing follows from `adminAccess`, nor from a claim or template that does not exist when the pod is
 created.
 """
@@ -40,8 +40,8 @@ class TolerationSettings(CamelModel):
     toleration_seconds: Annotated[int, Field(ge=0, le=10**9)] | None = None
     """Seconds that a `NoExecute` taint is tolerated; unset is forever."""
     resources: ResourceGlobs = ()
-    """Globs of GPU resource names, such as `nvidia.com/*`, of which a pod requests one, or gets one by a claim for
-    certain. Empty: every GPU pod."""
+    """Globs of GPU resource names, such as `nvidia.com/*`: for pods that request one, or are certain to get one by a
+    claim. Empty: for every GPU pod."""
 
     @model_validator(mode="after")
     def _is_valid_in_a_pod(self) -> "TolerationSettings":

@@ -33,10 +33,10 @@ class Unsuited(NamedTuple):
 class Judged(NamedTuple):
     """What a rule says of the nodes that a pod selects, whatever their taints.
 
-    `nodes` and `are_candidates` are those of `webhook.rules.candidates.selected`, and `found` has one answer for each
-    node class, in their order: None for nodes that suit the pod, and for nodes of which too little is known. `tables`
-    are those of the policy. `holds` says that the pod may land on suitable nodes only, also on nodes that come later.
-    `anywhere` judges all nodes with the pod's GPUs, as nodes like them may come that the pod selects.
+    `nodes` and `are_candidates` come from `webhook.rules.candidates.selected`. `found` has one answer for each node
+    class, in the same order: None if nodes suit the pod, or too little is known. `tables` are the tables of the policy.
+    `holds` says that the pod is also kept off unsuitable nodes that come later. `anywhere` judges all nodes with the
+    pod's GPUs, because nodes like these may come later, and the pod may select them.
     """
 
     nodes: Sequence[NodeClass]

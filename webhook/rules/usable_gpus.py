@@ -1,7 +1,7 @@
 """How GPUs suit what a pod may use: kinds of GPUs, and sizes of their memory.
 
-Judged is one unit of a resource, by what a pod says of itself or by the labels of a class of nodes, and what a resource
-claim selects, or its DeviceClass gives. What is not certain suits every pod.
+One unit of a resource is judged, by what the pod says or by the labels of a class of nodes. Of a resource claim, what
+it selects or its DeviceClass gives is judged. What is not certain suits every pod.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,7 +41,7 @@ class Sizes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Usable:
-    """What pods may use: kinds of GPUs, of which the catalogue knows the models, with memory of these sizes."""
+    """What pods may use: kinds of GPUs, with memory of these sizes. The catalogue knows the models of the kinds."""
 
     gpus: UsableGpus
     sizes: Sizes
@@ -146,7 +146,7 @@ def has_labels(gpu: Accelerator) -> bool:
     """Whether labels of nodes say the model of a resource.
 
     They say nothing about GPUs for virtual machines, whose driver is another, about GPUs that come by DRA, and about
-    those of vendors that no table has.
+    GPUs of vendors that no table has.
     """
     return gpu.share is not Share.PASSTHROUGH and not gpu.by_dra and gpu.vendor is not Vendor.OTHER
 
@@ -255,7 +255,7 @@ def annotation_faults(pod: Pod, most: int | None) -> Iterator[Violation]:
 
 
 def without_effect(pod: Pod) -> Iterator[Advice]:
-    """Advice about an annotation on a pod none of whose GPUs has a memory that is known."""
+    """Advice about an annotation without effect, because the memory of no GPU of the pod is known."""
     if any(gpu.resource in SHAREABLE or profile_of(gpu.resource) for gpu in pod.accelerators):
         return
     names = sorted({gpu.resource for gpu in pod.accelerators})
@@ -265,8 +265,8 @@ def without_effect(pod: Pod) -> Iterator[Advice]:
         what = "the memory of devices of resource claims is not compared"
     else:
         return
-    told = f"{what}, so {spelled(pod.annotations[ANNOTATION])} has no effect"
-    yield Advice(_WHERE, told, "Select nodes with such GPUs, or devices by capacity in a selector of the claim")
+    found = f"{what}, so {spelled(pod.annotations[ANNOTATION])} has no effect"
+    yield Advice(_WHERE, found, "Select nodes with such GPUs, or devices by capacity in a selector of the claim")
 
 
 def reasons(misfits: Iterable[Misfit]) -> str:

@@ -1,13 +1,13 @@
 """No container uses a GPU that it did not request.
 
-Looked at is everything by which a container gets GPUs past the device plugin: the variable NVIDIA_VISIBLE_DEVICES,
+The rule looks at everything by which a container gets GPUs past the device plugin: the variable NVIDIA_VISIBLE_DEVICES,
 device files, the container toolkit's list of devices, annotations for container runtimes, and privileges; in pods with
 GPUs as well, because one GPU is easily the key to all GPUs of the node.
 
-In a pod that requests NVIDIA GPUs, containers without such get `NVIDIA_VISIBLE_DEVICES=void`, unless they set it. So do
+In a pod that requests NVIDIA GPUs, containers without GPUs get `NVIDIA_VISIBLE_DEVICES=void`, unless they set it. So do
 containers under the NVIDIA runtime with a claim that does not exist yet, or may be replaced until the pod starts. Debug
-containers get none. A claim that gives GPUs, or that nobody knows yet, requests them. Agents that see every GPU on
-purpose, such as exporters, belong into `exempt`.
+containers do not. A claim that gives GPUs, or that nobody knows yet, counts as a request for them. Agents that see
+every GPU on purpose, such as exporters, belong in `exempt`.
 
 In a pod that requests all GPUs of its node, side containers may see them (`wholeNodes`): a health check by
 NVIDIA_VISIBLE_DEVICES=all, a GPUDirect daemon on GKE by its annotation. Privileged containers and device files are
@@ -119,7 +119,7 @@ class Settings(InjectionSettings):
     containers only."""
     whole_nodes: Reaction = Reaction.ALLOW
     """NVIDIA_VISIBLE_DEVICES and devices.gke.io/* in pods that request all GPUs of every node that they could run on;
-    `deny` treats them as in other pods. Write it if nodes with more GPUs may join that `nodePools` does not declare."""
+    `deny` treats them as in other pods. Write `deny` if nodes may join with more GPUs than `nodePools` declares."""
     exempt: ExemptAgents = Field(default_factory=ExemptAgents)
     """What this rule leaves alone: `{namespaces: [monitoring], images: [nvcr.io/nvidia/k8s/dcgm-exporter]}`."""
 
@@ -238,9 +238,9 @@ class _Judge:
     def _of_what_is_not_said(self, container: Container) -> Iterator[Violation | Advice]:
         """The violations of a container that leaves the variable to a ConfigMap, a Secret or its image.
 
-        Without runtimeClassName and GPUs of NVIDIA only CUDA_VERSION counts: other pods are not sent, or on other
-        nodes. The pods of a group, such as heads and launchers, are judged with their workload, if they may get onto
-        GPU nodes.
+        In pods without runtimeClassName, claims and GPUs of NVIDIA only CUDA_VERSION counts: the API server does not
+        send other such pods, or they run on other nodes. The pods of a group, such as heads and launchers, are judged
+        with their workload, if they may get onto GPU nodes.
         """
         pod, settings = self.pod, self.settings
         is_sent = bool(pod.runtime_class or pod.resource_claims)
@@ -263,7 +263,7 @@ class _Judge:
 
 
 def _gpu_claims(pod: Pod, facts: Facts, *kinds: str) -> Set[str]:
-    """The claims of a pod, by their names in it, that nobody knows yet, and those of these kinds that give GPUs."""
+    """The names of a pod's claims that nobody knows yet, and of its claims of these kinds that give GPUs."""
     known = [(one, facts.claim(one, pod.namespace)) for one in claims_of(pod.resource_claims)]
     return {
         named.name

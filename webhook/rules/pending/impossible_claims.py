@@ -86,14 +86,14 @@ def _classes_as_resources(pod: Pod) -> Mapping[str, int]:
 def _unknown_classes(
     pod: Pod, claims: Sequence[tuple[PodResourceClaim, Requests]], requested: Mapping[str, int], facts: Facts
 ) -> Iterator[Violation | Advice]:
-    """DeviceClasses that the cluster does not have, each told once, except those that are declared as no GPUs."""
+    """DeviceClasses that the cluster does not have, each reported once. Classes declared as no GPUs are left out."""
     known = facts.device_classes()
     if known is None:
         return
-    told = set(known)
+    seen = set(known)
     for name in requested:
-        if name not in told and _may_be_gpus(name, pod.known):
-            told.add(name)
+        if name not in seen and _may_be_gpus(name, pod.known):
+            seen.add(name)
             resource = DEVICE_CLASSES + name
             where = next((one.path for one in pod.containers if resource in {**one.limits, **one.requests}), "spec")
             yield Violation(
@@ -102,21 +102,21 @@ def _unknown_classes(
     for named, requests in claims:
         classes = dict.fromkeys(devices.device_class for request in requests for devices in request)
         for name in classes:
-            if name in told or not _may_be_gpus(name, pod.known):
+            if name in seen or not _may_be_gpus(name, pod.known):
                 continue
-            told.add(name)
+            seen.add(name)
             found = f"{_object(named)} requests DeviceClass {cut(name)}"
-            yield _told(named, found, _MISSING, _correction(name, known))
+            yield _reported(named, found, _MISSING, _correction(name, known))
 
 
 def unknown_classes(claim: ClaimObject, facts: Facts) -> Iterator[Advice]:
     """DeviceClasses that the cluster does not have, in a claim or template that is applied. They may come later."""
     known = facts.device_classes()
-    told = set(known or ())
+    seen = set(known or ())
     for one in claim.classes if known is not None else ():
         name = one.device_class
-        if name not in told and _may_be_gpus(name, claim.known):
-            told.add(name)
+        if name not in seen and _may_be_gpus(name, claim.known):
+            seen.add(name)
             found = f"requests DeviceClass {cut(name)}, but {_MISSING}; pods with the claim wait until it has"
             yield Advice(f"{one.where}.deviceClassName", found, _correction(name, known or ()))
 
@@ -147,7 +147,7 @@ class _Total:
 def _more_than_any_node(
     claims: Sequence[tuple[PodResourceClaim, Requests]], requested: Mapping[str, int], facts: Facts
 ) -> Iterator[Violation | Advice]:
-    """Classes of which the pod requests more devices than any node offers. All of them have to be of one node."""
+    """Classes with more requested devices than any node offers. All devices of a pod have to be on one node."""
     totals = {name: _Total(number) for name, number in requested.items()}
     for named, requests in claims:
         for request in requests:
@@ -160,7 +160,7 @@ def _more_than_any_node(
             elif request and all(0 < (facts.most_devices(one.device_class) or 0) < one.least for one in request):
                 found = f"{_object(named)} requests more devices than any node offers, whichever alternative is taken"
                 allowed = "no node will meet the request"
-                yield _told(named, found, allowed, "Request fewer devices in one of the alternatives")
+                yield _reported(named, found, allowed, "Request fewer devices in one of the alternatives")
     for name, total in totals.items():
         most = facts.most_devices(name)
         if most is None:
@@ -198,7 +198,7 @@ def _least(request: DeviceRequest) -> int:
     return min((devices.least for devices in request), default=0)
 
 
-def _told(named: PodResourceClaim, found: str, allowed: str, remedy: str) -> Violation | Advice:
+def _reported(named: PodResourceClaim, found: str, allowed: str, remedy: str) -> Violation | Advice:
     if named.kind == TEMPLATE:
         return Violation(_place(named), found, allowed, remedy)
     return Advice(_place(named), f"{found}, but {allowed}; {_UNLESS_ALLOCATED}", remedy)

@@ -43,7 +43,7 @@ _TRIED = 3
 _GIGABYTES = re.compile(r"[0-9]{1,4}gb")
 
 _LONGEST_NAME, _LIKENESS = 63, 0.75
-"""Characters of a label key after its prefix, and the ratio of difflib from which it is another one misspelled."""
+"""Most characters of a label key after its prefix, and the least ratio of difflib for a misspelling of another key."""
 
 _KNOWN = (
     *GPU_LABELS,
@@ -101,7 +101,7 @@ class LabelHints:
         return Violation(want.where, found, *self._instead(want, corrected))
 
     def no_node_meets(self, want: Affinity, is_too_much: Callable[[Sequence[Want]], bool], fits: Fits) -> Violation:
-        """Why no node meets any term of a node affinity. `is_too_much` tells whether no node has all of some wants."""
+        """Why no node meets any term of a node affinity. `is_too_much` says whether no node has all of some wants."""
         if not want.terms:
             remedy = "Write an expression into one, or remove the affinity"
             return Violation(want.where, "requires empty terms only", "an empty term matches no node", remedy)

@@ -54,7 +54,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """The terms of a required node affinity, of which a node has to meet one, without terms that match nothing."""
+    """The terms of a required node affinity, without terms that match nothing. A node has to meet one of them."""
 
     terms: tuple[Term, ...]
     where: str = AFFINITY

@@ -183,7 +183,7 @@ class _Hopeless:
         return len({share is Share.PASSTHROUGH for share in shares}) == 1
 
     def _too_large(self, want: Amount, others: Sequence[Want]) -> Violation:
-        """The reason for an amount above that of the largest node which has the `others`."""
+        """The reason for an amount that is more than the largest node with the `others` has."""
         most = self.nodes.largest(want.resource, only(self.pod, others)) or 0
         found = f"requests {want}{' in all' if want.where == 'spec' else ''}"
         is_divided = want.is_gpu and self.nodes.divides_gpus()
