@@ -174,7 +174,7 @@ def _text(findings: Iterable[AuditFinding]) -> str:
 def _lines(finding: AuditFinding) -> Iterator[str]:
     yield f"{finding.level}: {report_wording.found(finding)}"
     if finding.remedy:
-        yield report_wording.remedy(finding)
+        yield report_wording.remedy_text(finding)
     yield f"policy {finding.policy}: {report_wording.policy_place(finding)}"
     if finding.running is not None:
         yield report_wording.pods(finding.running)

@@ -161,7 +161,7 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
         "physicalLocation": of_object(finding.source, finding.owner),
         "logicalLocations": [logical(reference) for reference in references],
     }
-    text = f"{finding.owner.title}: {report_wording.found(finding)} {report_wording.remedy(finding)}".rstrip()
+    text = f"{finding.owner.title}: {report_wording.found(finding)} {report_wording.remedy_text(finding)}".rstrip()
     # That an exception admits the pods, in the file of exceptions (3.27.23 and 3.35 of the specification).
     justification = message(f"Exception {finding.exception}.")
     suppressed = {"kind": "external", "status": "accepted", "justification": justification}

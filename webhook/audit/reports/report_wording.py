@@ -83,7 +83,7 @@ def found(finding: AuditFinding) -> str:
     return printable(f"{head}{finding.field}: {finding.message}.")
 
 
-def remedy(finding: AuditFinding) -> str:
+def remedy_text(finding: AuditFinding) -> str:
     """The remedy of a finding with a period; empty where there is none."""
     return printable(f"{finding.remedy}.") if finding.remedy else ""
 
@@ -214,7 +214,7 @@ def _finding(finding: AuditFinding) -> tuple[Cell, ...]:
         finding.rule,
         place(finding.source),
         found(finding),
-        remedy(finding),
+        remedy_text(finding),
         "; ".join(details),
     )
 
