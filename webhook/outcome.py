@@ -160,7 +160,6 @@ class Outcome:
 
     @property
     def refusals(self) -> tuple[Finding, ...]:
-        """The findings that refuse the pod; empty if it is allowed."""
         return tuple(finding for finding in self.findings if finding.refuses)
 
     @property

@@ -141,7 +141,6 @@ def _reasons(opinions: Sequence[_Opinion]) -> str:
 
 
 def _distinct(reasons: Iterable[str]) -> str:
-    """Reasons in one text, each once."""
     distinct = list(dict.fromkeys(reasons))
     more = len(distinct) - _MOST_REASONS
     return ", ".join(distinct[:_MOST_REASONS]) + (f" and {more} more" if more > 0 else "")

@@ -111,7 +111,6 @@ class CachedLedger:
             return Counter(by_uid[uid] for uid in self._unconfirmed if uid in by_uid)
 
     def unconfirmed_in(self, namespace: str, entries: Entries) -> Unconfirmed:
-        """Which of these entries are unconfirmed in a namespace."""
         counts = self.unconfirmed(entries)
         rest = self._timing.in_flight * _RESTS
         return Unconfirmed(

@@ -339,7 +339,6 @@ class PolicySet:
         return InForce(policy, (*(() if own is None else (own,)), *shared))
 
     def _excepted(self, namespace: str, applied: tuple[AppliedException, ...]) -> InForce:
-        """What holds in a namespace for pods for which exceptions hold."""
         policy, before = self.for_namespace(namespace).under(applied, self.exceptions), self.quotas_for(namespace)
         quota = gpu_quota.RULE.key
         of_quota = (one for one in applied if one.is_whole and quota in one.rules and quota in one.exception.rules)

@@ -149,7 +149,6 @@ class PolicyStatuses:
 
 
 def _common(policy: Policy) -> dict[str, Any]:
-    """What all namespaces with this policy have in common."""
     status: dict[str, Any] = {
         "policy": policy.name,
         "file": policy.files[-1] if policy.files else "",
