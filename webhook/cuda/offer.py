@@ -73,8 +73,8 @@ class Offer:
 
     If `is_driver_exact` is false, `driver` has only the first numbers of the version. `cuda` is the newest CUDA that
     the driver reports. `product` is the name of the GPU, without suffixes for sharing and MIG. `problems` say which
-    labels and texts could not be read, or contradict each other. `is_gke`: GKE's own device plugin brings
-    the driver into containers, and no container toolkit does.
+    labels and texts could not be read, or contradict each other. `is_gke`: GKE's own device plugin brings the driver
+    into containers, and no container toolkit does.
     """
 
     driver: Version | None = None

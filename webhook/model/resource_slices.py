@@ -44,8 +44,8 @@ _LARGEST = 2**63
 
 
 class Portions(NamedTuple):
-    """The amounts of memory, in bytes, in which several claims share a device: one of `values`, or else `least` and
-    whole `steps` more.
+    """The amounts of memory, in bytes, in which several claims share a device: one of `values`, or else `least` and any
+    number of `step` more.
 
     Source: CapacityRequestPolicy in k8s.io/api/resource/v1/types.go.
     """

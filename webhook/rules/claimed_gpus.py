@@ -63,7 +63,7 @@ def used_by(container: Container, claimed: Sequence[ClaimedGpus]) -> list[Claime
 
 
 def at_least(container: Container, claim: ClaimedGpus) -> int:
-    """The GPUs that a container gets by a claim at least, where the scheduler takes the alternatives with most GPUs.
+    """The least GPUs that a container gets by a claim, if the scheduler takes the alternatives with most GPUs.
 
     A container that names some requests of the claim gets as many GPUs as the smallest ones have.
     """

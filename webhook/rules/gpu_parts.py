@@ -86,7 +86,7 @@ def spelled_gpus(gpus: Gpus, units: int | None = None, unit: str = "unit") -> st
 def fewer(allowed: int, resources: Iterable[str], parts: UnitParts, unit: str) -> str:
     """What to request of these resources instead, in units where one counts as something else than a GPU."""
     counts = {parts.get(resource, WHOLE) for resource in resources}
-    weight = counts.pop() if len(counts) == 1 else WHOLE
-    if allowed < weight != WHOLE:
+    part = counts.pop() if len(counts) == 1 else WHOLE
+    if allowed < part != WHOLE:
         return "other GPUs"
-    return f"{allowed if weight == WHOLE else counted(int(allowed / weight), unit)} or fewer"
+    return f"{allowed if part == WHOLE else counted(int(allowed / part), unit)} or fewer"

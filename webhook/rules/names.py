@@ -161,9 +161,9 @@ def _existing_resource(name: str, info: ValidationInfo) -> str:
     weights = info.data.get("weights") if _are_all_names_known(info) else None
     if weights is not None and name not in weights and is_unknown_slice(name, tables_in(info.context).gpus):
         close = closest(name, MIG_RESOURCES)
-        hint = f"did you mean {close}? If it is right" if close else "if it is right"
+        lead = f"did you mean {close}? If it is right" if close else "if it is right"
         raise ValueError(
-            f"{spelled(name)} is a slice of no GPU that is known; {hint}, write under weights what it weighs"
+            f"{spelled(name)} is a slice of no GPU that is known; {lead}, write under weights what it weighs"
         )
     return name
 

@@ -3,7 +3,7 @@
 GPUs by a resource claim (DRA) count, in the largest number that it may bring, if it is known when the pod is created. A
 container that mounts something at /dev/shm, or the node's `/dev`, keeps it. There is no volume for Windows, nor where
 all nodes that the pod could run on, or its claims, share GPUs by MPS, which has its own /dev/shm; where only some nodes
-do, there is a volume, and a warning. On Google Kubernetes Engine MPS needs `hostIPC`, as a warning says.
+do, there is a volume, and a warning. On Google Kubernetes Engine pods need `hostIPC` to reach MPS, as a warning says.
 
 Volumes of authors at /dev/shm bring warnings, and never a refusal: one that may hold more than the memory limits of the
 containers which mount it, one without any limit (calculateEmptyDirMemorySize in pkg/volume/emptydir of Kubernetes), one
@@ -35,7 +35,7 @@ _DIRECTORY = "/dev/shm"  # noqa: S108  # the mount point that the rule is about
 VOLUME = "gpu-policy-shm"
 _GIB = 1024**3
 _WITHOUT_LIMIT = 8 * _GIB
-"""Bytes of the volume if no container has a memory limit."""
+"""Bytes of the volume if no container has a memory limit and the policy sets no size."""
 _WITHOUT_VOLUME = 64 * 1024**2
 """Bytes of /dev/shm in a container without the volume, which is never made smaller."""
 _OF_THE_NODE = ("/dev/", f"{_DIRECTORY}/")

@@ -65,7 +65,7 @@ def excluding(pod: Pod, *judged: Judged) -> Iterator[RequireNodes]:
     """The edits that keep a pod off the nodes that do not suit it, as long as other nodes are left.
 
     Each term of its required node affinity gets them, since one term is enough for the scheduler. A pod that names a
-    known node in spec.nodeName is left as it is; the kubelet of another one refuses it by its node affinity.
+    known node in spec.nodeName is left as it is; the kubelet of an unknown node refuses it by its node affinity.
     """
     if (pod.node_name and judged[0].nodes) or any(one.is_none_left for one in judged):
         return

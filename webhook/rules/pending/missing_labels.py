@@ -68,7 +68,7 @@ _WRITE_THAT = "Write that instead"
 
 _EXCLUDING = frozenset({Operator.NOT_IN, Operator.DOES_NOT_EXIST})
 _OWN = {"cloud.google.com/": "gke-nodepool", "kubernetes.azure.com/": "agentpool", "eks.amazonaws.com/": "nodegroup"}
-"""Prefix of a cloud's labels, by which pods get pools that may have no node -> a label of all nodes in its pools."""
+"""Prefix of a cloud's labels, which may name pools without a node -> a label of all nodes in the cloud's pools."""
 
 
 Fits = Callable[[Want], bool]
