@@ -36,7 +36,7 @@ def _matrix(tables: CudaTables) -> Iterator[str]:
     branches = [branch for branch in tables.drivers.rows if branch.cuda.at_least(_FIRST_SHOWN)]
     shown = [cuda for cuda in tables.toolkits.minors if cuda.at_least(_FIRST_SHOWN)]
     yield (
-        "### CUDA and driver branches\n\n"
+        "\n### CUDA and driver branches\n\n"
         "For the newest driver of each branch and a data-centre GPU that CUDA and driver know. **N** native, **M** by\n"
         "minor-version compatibility, **F** by forward compatibility only (the image brings `cuda-compat`), **?** not\n"
         "known, empty: does not run.\n"
@@ -59,8 +59,8 @@ def _cell(cuda: Version, branch: Branch, tables: CudaTables) -> str:
 
 def _drivers(tables: CudaTables) -> Iterator[str]:
     yield (
-        "\n### Driver branches\n\nThe newest CUDA that each reports, and the month of its last release. Where that is "
-        "empty, nobody has said when the branch\nends.\n"
+        "\n### Driver branches\n\nThe newest CUDA that each reports, and the month of its last release. Where that is empty, "
+        "nobody has said when\nthe branch ends. [The table](../webhook/cuda/data/drivers.yaml) explains the sources.\n"
     )
     yield from _table(
         ["Branch", "CUDA", "Support", "Ends", "Source"],
