@@ -59,8 +59,8 @@ def _cell(cuda: Version, branch: Branch, tables: CudaTables) -> str:
 
 def _drivers(tables: CudaTables) -> Iterator[str]:
     yield (
-        "\n### Driver branches\n\nThe newest CUDA that each reports, and the month of its last release. Where that is empty, "
-        "nobody has said when\nthe branch ends. [The table](../webhook/cuda/data/drivers.yaml) explains the sources.\n"
+        "\n### Driver branches\n\nThe newest CUDA that each reports, and the month of its last release. Where that is "
+        "empty, nobody has said when\nit ends. [The table](../webhook/cuda/data/drivers.yaml) explains the sources.\n"
     )
     yield from _table(
         ["Branch", "CUDA", "Support", "Ends", "Source"],
