@@ -218,6 +218,17 @@ def test_an_inventory_in_the_test_may_hold_device_classes(tmp_path: Path, resour
     assert found.passed
 
 
+def test_claims_of_an_inventory_in_the_test_count_and_its_priority_classes_are_known(tmp_path: Path) -> None:
+    uid = "11111111-2222-3333-4444-555555555555"
+    devices = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 9}}]}
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "held", "uid": uid}}
+    inventory = [{**claim, "spec": {"devices": devices}}, {"kind": "PriorityClass", "metadata": {"name": "low"}}]
+    expect = {"refused": [{"rule": "gpuQuota", "message": "9 of 10"}]}
+    write(tmp_path / "a.yaml", suite(case([pod(2)], expect), inventory=inventory))
+    (found,) = results(tmp_path).cases
+    assert found.passed
+
+
 NEXT_DRIVER = {
     "_default.yaml": {
         "spec": {

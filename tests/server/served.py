@@ -29,7 +29,7 @@ class Echo:
         path = environ["PATH_INFO"]
         if path == "/unavailable":
             return answer(start_response, "503 Service Unavailable", b"not now")
-        if int(environ.get("CONTENT_LENGTH") or 0) > LIMIT and path != "/careless":
+        if int(environ.get("CONTENT_LENGTH") or 0) > LIMIT and path not in ("/careless", "/sleep"):
             return answer(start_response, "413 Content Too Large", b"the limit says no")
         return answer(start_response, "200 OK", getattr(self, path.strip("/"), self.echo)(environ))
 

@@ -9,6 +9,8 @@ import time
 import pytest
 
 from tests.server.serving import PATIENCE, Server, request, serving, wait_for
+from webhook.server.process import ServerSettings
+from webhook.server.worker import Clients
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +79,28 @@ def test_when_there_is_no_room_those_who_do_nothing_make_some(tmp_path):
         assert idle.is_dismissed()
         assert [client.ask()[0] for client in newest] == [200, 200]
         assert busy.answer()[::2] == (200, b"done")
+
+
+class Newcomer:
+    """A connection that came just now, and waits for its client."""
+
+    is_ending = is_expired = False
+
+    def __init__(self):
+        self.since = time.monotonic()
+
+    def expire(self, _why):
+        self.is_expired = True
+
+
+@pytest.mark.parametrize(("connections", "ended"), [(3, 0), (5, 0), (6, 3), (9, 6)])
+def test_connections_that_came_just_now_are_ended_where_there_are_twice_too_many(tmp_path, connections, ended):
+    settings = ServerSettings(host="", port=0, cert_file=tmp_path, key_file=tmp_path, max_connections=3)
+    clients, newcomers = Clients(None, settings, None), [Newcomer() for _ in range(connections)]
+    for newcomer in newcomers[:-1]:
+        clients._connections[newcomer] = None
+    clients.enter(newcomers[-1])
+    assert [newcomer.is_expired for newcomer in newcomers] == [True] * ended + [False] * (connections - ended)
 
 
 class Load:

@@ -205,6 +205,12 @@ def test_whoever_takes_seconds_to_send_what_is_refused_can_send_it_and_read_why(
     assert client.ended()
 
 
+def test_a_page_that_waits_is_answered_whatever_length_its_request_says(server):
+    client = server.tls().send(b"GET /sleep HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n")
+    assert client.answer()[0] == 200
+    assert client.ended()
+
+
 def test_an_application_that_reads_a_body_over_the_limit_fails_instead_of_seeing_an_empty_one(server):
     assert server.tls().ask("/careless", body=b"x" * (LIMIT + 1))[0] == 500
 

@@ -7,7 +7,7 @@ are read; other kinds are ignored.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o yaml` prints: a List with items"
 
-_KINDS = (
+OBJECT_KINDS = (
     "Node",
     "RuntimeClass",
     "PriorityClass",
@@ -37,6 +37,7 @@ _KINDS = (
     SLICE,
     "Pod",
 )
+"""Kinds of the objects that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def read_inventory(
     and the object, for callers that look at more of the file than rules may ask.
     """
     path = Path(path)
-    objects: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+    objects: dict[str, list[Any]] = {kind: [] for kind in OBJECT_KINDS}
     repeated: list[RepeatedKey] = []
     for document in _documents(path):
         repeated += document.repeated
@@ -71,12 +72,17 @@ def read_inventory(
             on_object(kind, item)
             if kind in objects:
                 objects[kind].append(item)
-    *of_snapshot, raw_pods = (objects[kind] for kind in _KINDS)
-    snapshot = Snapshot.of(*of_snapshot, accelerators=accelerators)
-    facts = ClusterFacts(snapshot)
-    pods = StaticPods(raw_pods, accelerators=accelerators, claims=objects["ResourceClaim"], known=facts)
+    found = inventory_of(objects, accelerators)
     repetitions = (f"{one}; the last value counts" for one in messages_of(repeated, 1))
-    return Inventory(facts, pods, (*repetitions, *_nameless(objects), *pods.left_out))
+    return replace(found, left_out=(*repetitions, *_nameless(objects), *found.pods.left_out))
+
+
+def inventory_of(objects: Mapping[str, Sequence[Any]], accelerators: Accelerators = BUILT_IN) -> Inventory:
+    """The cluster with these objects of each of `OBJECT_KINDS`."""
+    *of_snapshot, raw_pods = (objects[kind] for kind in OBJECT_KINDS)
+    facts = ClusterFacts(Snapshot.of(*of_snapshot, accelerators=accelerators))
+    pods = StaticPods(raw_pods, accelerators=accelerators, claims=objects["ResourceClaim"], known=facts)
+    return Inventory(facts, pods)
 
 
 def _nameless(objects: Mapping[str, list[Any]]) -> Iterator[str]:

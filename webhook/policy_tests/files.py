@@ -16,11 +16,10 @@ from typing import Any
 
 from webhook.audit.documents import Document, DocumentError, Warn, read_all, read_text
 from webhook.facts.facts import ClusterFacts
-from webhook.ledger.inventory import Inventory, read_inventory
+from webhook.ledger.inventory import OBJECT_KINDS, Inventory, inventory_of, read_inventory
 from webhook.ledger.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.pod_reader import pod_from_raw
-from webhook.model.resource_slices import SLICE
 from webhook.model.shape import ShapeError
 from webhook.policy.directory import contents_of
 from webhook.policy.document import check_names_differ, read_as, read_document
@@ -38,8 +37,6 @@ _SUFFIXES = frozenset({".yaml", ".yml"})
 _MARK = re.compile(rb"""kind["']?[ \t]*:[ \t]*["']?gpupolicytest""", re.IGNORECASE)
 _POLICIES: KeyPath = ("spec", "policies")
 _INVENTORY: KeyPath = ("spec", "inventory")
-_KINDS = ("Node", "RuntimeClass", "DeviceClass", "ResourceClaim", "ResourceClaimTemplate", SLICE, "Pod")
-"""Kinds of objects that an inventory within a test may have."""
 
 
 def find(path: Path) -> Iterator[Path]:
@@ -244,7 +241,7 @@ def _placed(error: FileError, file: str, files: Mapping[str, YamlNode]) -> FileE
 
 
 def _inventory_inline(objects: list[YamlNode], accelerators: Accelerators) -> Inventory:
-    kinds: Mapping[str, list[Any]] = {kind: [] for kind in _KINDS}
+    kinds: Mapping[str, list[Any]] = {kind: [] for kind in OBJECT_KINDS}
     errors = []
     for index, node in enumerate(objects):
         raw = node.plain()
@@ -254,24 +251,15 @@ def _inventory_inline(objects: list[YamlNode], accelerators: Accelerators) -> In
             kinds[raw["kind"]].append(raw)
     if errors:
         raise FileErrors(errors)
-    facts = ClusterFacts.of(
-        kinds["Node"],
-        kinds["RuntimeClass"],
-        device_classes=kinds["DeviceClass"],
-        claims=kinds["ResourceClaim"],
-        templates=kinds["ResourceClaimTemplate"],
-        slices=kinds[SLICE],
-        accelerators=accelerators,
-    )
-    return Inventory(facts, StaticPods(kinds["Pod"], accelerators=accelerators))
+    return inventory_of(kinds, accelerators)
 
 
 def _fault_in(raw: Mapping[str, Any]) -> str:
     """What is wrong with an object of a cluster; empty for a good object."""
     kind, metadata = raw.get("kind"), raw.get("metadata")
-    if kind not in _KINDS:
+    if kind not in OBJECT_KINDS:
         found = f'kind "{kind}" is not used' if isinstance(kind, str) else "an object without a kind"
-        return f"{found}; rules ask about objects of kind {', '.join(_KINDS)}"
+        return f"{found}; rules ask about objects of kind {', '.join(OBJECT_KINDS)}"
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         return f"a {kind} without a name; write metadata.name"
     if kind == "Pod":

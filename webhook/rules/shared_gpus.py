@@ -170,16 +170,17 @@ def _several(
 ) -> Iterator[Violation | Advice]:
     """What is said of several units that are shares by their name, or on every node that the pod could run on."""
     nodes, where = candidates(pod, facts), f"{container.path}.resources"
+    shares = [share_of(one.labels, settings.gpu_table) for one in nodes]
     is_named = request.accelerator.is_shared
     found = f"requests {request.count} {request.resource}"
     other = "select nodes whose GPUs are not shared"
     if is_named:
         other = "a larger slice" if request.accelerator.share is Share.SLICE else "whole GPUs (nvidia.com/gpu)"
-    elif not nodes or not all(share_of(one.labels).is_shared(GPU) for one in nodes):
+    elif not nodes or not all(share.is_shared(GPU) for share in shares):
         return
     else:
-        shares = few(sorted({str(share_of(one.labels)) for one in nodes}))
-        found += f", which are shares of a GPU on every node that it could run on ({shares})"
+        names = few(sorted(set(map(str, shares))))
+        found += f", which are shares of a GPU on every node that it could run on ({names})"
     remedy = "Request 1" if settings.isolation == "shared" else f"Request 1, or {other}"
     if settings.fail_requests_greater_than_one:
         allowed = "the device plugin refuses more than 1"

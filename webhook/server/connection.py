@@ -58,6 +58,9 @@ class _NotReceived(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
+    def seek(self, _offset: int, _whence: int = 0) -> int:
+        return 0
+
     def readinto(self, _buffer: Any) -> int:
         raise OSError("the body is over the limit and was not received")
 

@@ -68,7 +68,7 @@ class ServerSettings:
     """Time from the first byte of a request to its last. The API server waits for 5 s as registered, 30 s at most."""
     max_connections: int = 2000
     """Connections at a time, each with one file descriptor, beyond which connections without activity for 2 s are
-    ended. New ones are always accepted."""
+    ended, and beyond twice as many all that wait for their clients. New ones are always accepted."""
 
 
 def serve(settings: ServerSettings, application: Callable[[], Application]) -> None:

@@ -107,11 +107,14 @@ class Clients:
         self.make_room()
 
     def make_room(self) -> None:
-        """Where there are too many connections, end those whose clients have done nothing for the longest time."""
+        """Where there are too many connections, end those whose clients have done nothing for the longest time.
+
+        Where there are twice too many, that need not be long.
+        """
         if len(self) <= self._most:
             return
         staying = sorted((one for one in self._connections if not one.is_ending), key=lambda one: one.since)
-        latest = time.monotonic() - _QUIET_SECONDS
+        latest = time.monotonic() - (_QUIET_SECONDS if len(staying) < 2 * self._most else 0)
         for connection in staying[: max(0, len(staying) - self._most)]:
             if connection.since <= latest:
                 connection.expire("there are too many connections")
