@@ -159,7 +159,7 @@ class Rule:
     out_of_reach: Callable[[Any], str] = lambda _: ""
     """What these settings promise and no webhook can keep, and what does; empty if there is no such thing."""
     labels: Callable[[Any], Iterable[str]] = lambda _: ()
-    """The labels by which these settings select pods. Pods that differ in one of them are not alike."""
+    """The labels of pods that these settings read. Pods that differ in one of them are not alike."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()
     """What these settings name in the cluster. The doctor checks that it exists."""
 
