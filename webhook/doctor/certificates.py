@@ -49,12 +49,15 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
 def _entry(entry: Object, pem: bytes, installation: Installation) -> DoctorFinding:
     """Whether a webhook's caBundle trusts the certificate, and the certificate covers the host name of the webhook."""
     name, client = entry["name"], entry.get("clientConfig", {})
+    service = client.get("service")
+    host = (
+        f"{service['name']}.{service['namespace']}.svc" if service else urlsplit(client.get("url", "")).hostname or ""
+    )
     try:
-        host = _host(client)
-    except ValueError:
+        general_names([host])
+    except CertificateError:
         found = f"{name} is called at {client.get('url')}, whose host is neither a DNS name nor an IP address"
-        remedy = "correct webhook.url of the chart; a certificate cannot cover such a host"
-        return problem(found, "a host such as gpu-policy.example", remedy)
+        return problem(found, "a host that a certificate can cover", "correct webhook.url of the chart")
     if not covers(pem, [host]):
         found = f"{name} is called at {host}, which the serving certificate does not cover"
         return problem(found, f"a certificate for {host}", _remedy(installation))
@@ -69,16 +72,6 @@ def _entry(entry: Object, pem: bytes, installation: Installation) -> DoctorFindi
         return skipped(f"the caBundle of {name} is empty, so the API server's own roots decide; see the check pods")
     found = f"the caBundle of {name} {'does not trust the serving certificate' if bundle else 'is empty'}"
     return problem(found, "the authority that signed the serving certificate", _remedy(installation))
-
-
-def _host(client: Object) -> str:
-    """The host at which a webhook is called. Raises ValueError where no certificate can cover it."""
-    service = client.get("service")
-    if service:
-        return f"{service['name']}.{service['namespace']}.svc"
-    host = urlsplit(client.get("url", "")).hostname or ""
-    general_names([host])
-    return host
 
 
 def _is_left_to_the_roots(installation: Installation) -> bool:
