@@ -26,7 +26,6 @@ OURS = sorted({found for command in runbook.commands() for found in re.findall(r
 
 
 def anchor(heading: str) -> str:
-    """What GitHub makes of a heading."""
     return re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-")
 
 

@@ -168,7 +168,7 @@ def test_no_json_makes_a_rule_fail(data):
             for value in function(pod, given_settings, facts) if function else ():
                 assert str(value)
                 if isinstance(value, Violation | Advice):
-                    assert str(value).startswith("spec")
+                    assert str(value).startswith(("spec", "metadata"))
                     assert len(value.found) + len(value.remedy) < 2000
 
 

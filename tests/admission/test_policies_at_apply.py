@@ -221,11 +221,11 @@ def test_control_characters_of_a_config_map_reach_no_terminal(replica: Replica) 
 @pytest.mark.untraced
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in Hypothesis's look at gc
 def test_a_check_that_takes_too_long_is_ended_and_pods_are_answered(replica: Replica) -> None:
-    """Every two of these globs can claim one namespace, which takes minutes to find out."""
-    replica.service.decision_seconds = 0.1
+    """Every two of these globs can claim one namespace, which takes seconds to say."""
+    replica.service.decision_seconds = 0.05
     files = {
         f"{name}.yaml": policy_text(name, namespaces=str([f"*{name}{number:05}*" for number in range(9999)]))
-        for name in "ab"
+        for name in "abcd"
     }
     body = review(config_map(SOUND | files), "UPDATE", old=config_map(SOUND))
     answer = replica.client.post("/policies", json=body)

@@ -4,7 +4,7 @@ The rule cudaDriver does not ask which nodes are large enough. So each workload 
 the nodes with room for it.
 """
 
-from itertools import groupby
+from itertools import groupby, product
 from typing import Any
 
 import pytest
@@ -36,6 +36,10 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"sets": ("zone=x=550.54.15",), "retired": ("zone=y",)},
     {"retired": ("pool=c",)},
 )
+COMBINED = [
+    pytest.param(SEEDS[at % 2], options, rules, id=f"{options}-{name}")
+    for at, (options, (name, rules)) in enumerate(product(CHANGES, POLICIES.items()))
+]
 
 
 def applied(before: Cluster, options: dict[str, Any]) -> Cluster:
@@ -118,9 +122,7 @@ def test_a_plan_with_the_drivers_of_today_changes_nothing(seed: int) -> None:
     assert all(one.before == one.after for one in plan.workloads)
 
 
-@pytest.mark.parametrize("rules", POLICIES.values(), ids=POLICIES)
-@pytest.mark.parametrize("options", CHANGES, ids=str)
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("seed", "options", "rules"), COMBINED)
 def test_the_facts_of_a_plan_are_those_after_the_upgrade(
     seed: int, options: dict[str, Any], rules: dict[str, Any]
 ) -> None:
@@ -139,9 +141,7 @@ def test_the_facts_of_a_plan_are_those_after_the_upgrade(
     assert gone.keys() <= unseen(now)
 
 
-@pytest.mark.parametrize("rules", POLICIES.values(), ids=POLICIES)
-@pytest.mark.parametrize("options", CHANGES, ids=str)
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("seed", "options", "rules"), COMBINED)
 def test_an_audit_after_the_upgrade_refuses_what_the_plan_foretells(
     seed: int, options: dict[str, Any], rules: dict[str, Any]
 ) -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, refuse_two_sources
 from webhook.periodic_task import Attempts
@@ -103,9 +103,7 @@ class ServeSettings:
         """The files of the served certificate and key, which may not exist yet."""
         if (kept := self.certificates) is not None:
             return kept.directory / "tls.crt", kept.directory / "tls.key"
-        assert self.cert is not None  # noqa: S101  # see __post_init__
-        assert self.key is not None  # noqa: S101  # see __post_init__
-        return self.cert, self.key
+        return cast("tuple[Path, Path]", (self.cert, self.key))  # `__post_init__` demands both
 
     @property
     def installation(self) -> InstallationSettings | None:

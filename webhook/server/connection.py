@@ -99,7 +99,6 @@ class Connection(asyncio.Protocol):
         """Monotonic time at which that turn ends."""
 
     def _forget(self) -> None:
-        """Get ready for the next request."""
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._body: list[bytes] = []
@@ -324,7 +323,6 @@ class Connection(asyncio.Protocol):
         self._flush()
 
     def _flush(self) -> None:
-        """Send what TLS has to send."""
         if (data := self._outgoing.read()) and not self.transport.is_closing():
             self.transport.write(data)
 
