@@ -137,7 +137,7 @@ def test_the_policies_of_another_release_are_not_refused_by_what_this_one_knows(
     answer = changed(replica, MISTAKEN, labels=OTHER_RELEASE)
     assert answer["allowed"]
     (warning,) = answer["warnings"]
-    start = f"the label says gpu-policy 99.0.0; for {version()}, which runs here, a mistake: team.yaml:7: spec.rules."
+    start = f"the label says gpu-policy 99.0.0; {version()}, which runs here, finds a mistake: team.yaml:7: spec.rules."
     assert warning.startswith(start)
 
 

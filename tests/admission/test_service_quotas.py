@@ -289,8 +289,8 @@ def unconfirmed(held: int) -> TooManyUnconfirmed:
         pytest.param(
             LedgerFull(501, 500),
             403,
-            "with this pod, the pods of the namespace would count in 501 different ways against GPU quota "
-            f"'{NAMESPACE}'; they may count in 500.",
+            "with this pod, the namespace would have 501 different combinations of requested GPUs and their models in "
+            f"GPU quota '{NAMESPACE}'; at most 500 are kept.",
             id="a full ledger",
         ),
     ],

@@ -30,7 +30,7 @@ def test_of_thousands_of_findings_in_one_pod_it_is_said_how_many_are_left_out() 
     containers = [container(f"c{n}", requests={"nvidia.com/gpu": 1}) for n in range(3000)]
     report = audited(pod(spec={"containers": containers}), using=policies({"gpuLimits": {}}))
     assert len({one.id for one in report.findings}) == len(report.findings) == MOST_OF_A_RULE + 1
-    assert report.findings[0].message == f"{3000 - MOST_OF_A_RULE} more of these"
+    assert report.findings[0].message == f"{3000 - MOST_OF_A_RULE} more findings of this rule"
 
 
 @pytest.mark.parametrize("rules", [FOUR, TOLERATING], ids=["refused", "completed"])

@@ -183,7 +183,7 @@ def test_numbers_in_a_batch_keep_every_digit() -> None:
 def test_what_a_batch_says_beyond_the_question_is_passed_over_and_named() -> None:
     (told,), status = batch({"image": "python:3.12", "id": 7, "cuda-compat": "perhaps"})
     assert (told["verdict"], status) == ("compatible", 0)
-    assert 'passed over "id"' in told["reason"]
+    assert 'ignored "id"' in told["reason"]
     assert 'cuda-compat is "perhaps"' in told["reason"]
 
 

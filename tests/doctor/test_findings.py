@@ -156,6 +156,13 @@ TLS = "the serving certificate in Secret gpu-policy/gpu-policy-tls"
             LOG,
         ),
         case(
+            "a host that no certificate can cover",
+            "certificates",
+            put(MUTATING, "webhooks", 0, "clientConfig", value={"url": "https://-gpu.example:8443/mutate"}),
+            "mutate.gpupolicy.dev is called at https://-gpu.example:8443/mutate, whose host is neither a DNS name",
+            "correct webhook.url of the chart",
+        ),
+        case(
             "no Deployment", "deployment", drop(DEPLOYMENT), "there is no Deployment gpu", "get deployments -A -l app"
         ),
         case(

@@ -99,7 +99,7 @@ def test_what_is_stored_with_a_mistake_can_be_labelled_and_deleted(plane: Contro
     raw = config_map(MISTAKEN)
     raw["metadata"]["labels"] = of_another_release
     status, stderr = written(plane, raw)
-    assert (status, "which runs here, a mistake: team-vision.yaml:" in stderr) == (0, True), stderr
+    assert (status, "which runs here, finds a mistake: team-vision.yaml:" in stderr) == (0, True), stderr
     plane.kubectl("label", "configmap", OURS, "app.kubernetes.io/version-", "some=label", namespace=NAMESPACE)
     plane.kubectl("delete", "configmap", OURS, namespace=NAMESPACE)
 

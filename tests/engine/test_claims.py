@@ -181,7 +181,7 @@ def test_a_template_is_judged_in_the_mode_for_workloads() -> None:
 
 
 CLASSES = ClusterFacts.of(device_classes=[{"metadata": {"name": name}} for name in (GPU, "mig.nvidia.com")])
-MISSING = "but the cluster has no DeviceClass of this name; pods with the claim wait until it has."
+MISSING = "but the cluster has no DeviceClass of this name; pods with the claim wait until it has one."
 
 
 def test_a_class_that_the_cluster_does_not_have_is_told_with_the_name_that_is_probably_meant() -> None:

@@ -150,7 +150,7 @@ def test_a_pod_whose_claims_never_fit_together_or_would_fill_a_ledger_is_refused
         assert len(asked(claiming(4, resourceClaimTemplateName="one"), bound, facts=many)[1]) == 1
         outcome, requests = asked(claiming(5, resourceClaimTemplateName="one"), bound, facts=many)
         assert (requests, bool(outcome.refusals)) == ([], mode == "enforce")
-        assert "in more than 64 alternatives; at most 64 are counted" in outcome.findings[0].message
+        assert "have more than 64 alternatives together; at most 64 are counted" in outcome.findings[0].message
 
 
 # What is said

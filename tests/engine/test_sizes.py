@@ -110,7 +110,7 @@ def sets(count: int, containers: int) -> dict[str, Any]:
 def test_templates_are_judged_until_they_have_more_containers_than_anybody_writes() -> None:
     outcome = engine.validate_workload(sets(50, 1_500), "team", policy({"gpuLimits": {}}), FACTS)
     (finding,) = outcome.findings
-    assert "the object has 50 of them, and 26 are checked" in finding.message
+    assert "of 50 pod templates the first 26 are checked" in finding.message
 
 
 def test_a_template_with_too_many_containers_is_told_of() -> None:

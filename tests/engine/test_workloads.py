@@ -269,8 +269,8 @@ def test_only_so_many_templates_of_one_object_are_judged_where_somebody_waits_an
     assert len(judged_ones) == MOST_TEMPLATES - 1  # the head is one of them, and asks for nothing
     assert (last.kind, last.warns, last.refuses) == (FindingKind.ADVICE, True, False)
     assert str(last) == (
-        f"workloads: spec.workerGroupSpecs[gpu-{8 + MOST_TEMPLATES}].template.spec: not checked, like all pod "
-        f"templates after it: the object has 30001 of them, and {MOST_TEMPLATES} are checked; pods of the others are "
+        f"workloads: spec.workerGroupSpecs[gpu-{8 + MOST_TEMPLATES}].template.spec: not checked, nor are the "
+        f"templates after it: of 30001 pod templates the first {MOST_TEMPLATES} are checked; pods of the others are "
         "checked when they are created."
     )
 

@@ -104,7 +104,7 @@ def test_the_entry_of_a_pod_goes_once_the_claim_for_its_extended_resources_is_en
         assert (uid("a") in found.live_among(entries)) is not is_gone_for_it
         assert is_live(found, uid("a")), "while only the pod has an entry"
         assert uid("claim special") in found.live_now([namespace], 5)
-        assert {one.called for one in found.seen()} == ({"special"} if is_gone_for_it else {"a", "claim special"})
+        assert {one.called for one in found.seen()} == ({"claim special"} if is_gone_for_it else {"a", "claim special"})
         server.tell_event(CLAIMS, "DELETED", special, "102")
         eventually(lambda: uid("a") in found.live_among(entries))
 

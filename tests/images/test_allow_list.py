@@ -131,7 +131,8 @@ spec:
         assert told(image) == expected
     assert allowed.withheld("no reference", "web") is None  # which is said elsewhere
     assert allowed.withheld("private.example/app", "web") == ImageInfo(
-        problem="what private.example says is not for namespace web; ask the platform team to list it with the registry"
+        problem="namespace web may not know what private.example says of images; ask the platform team to add it to "
+        "the registry's `namespaces`"
     )
 
 

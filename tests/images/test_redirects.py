@@ -86,9 +86,10 @@ def test_a_redirect_to_a_host_that_is_not_listed_is_not_followed(server, blobs, 
     server.scripts[BLOB] = redirect(location.format(**ports))
     error = refused(allowing(server, blobs), server.port)
     if said:
+        host = said.format(**ports)
         expected = (
-            f"the registry redirects to {said.format(**ports)}, which its blobHosts do not list; list the host there "
-            "if it belongs to the registry"
+            f"the registry redirects to {host}, and its blobHosts do not list {host}; list the host there if it "
+            "belongs to the registry"
         )
         assert f"registry.example:{server.port}: {expected}" == str(error)
     assert error.is_lasting
@@ -107,7 +108,7 @@ def test_no_redirect_leads_away_from_tls(server, blobs):
     server.scripts[BLOB] = redirect(f"http://blobs.example:{blobs.port}/blob")
     error = refused(allowing(server, blobs), server.port)
     assert str(error).endswith(
-        f"the registry redirects to blobs.example:{blobs.port} without TLS; that host must be used over https"
+        f"the registry redirects to blobs.example:{blobs.port}, without TLS; that host must be used over https"
     )
     assert blobs.connections == 0
 
@@ -116,7 +117,7 @@ def test_a_registry_with_tls_does_not_lead_to_itself_without(blobs):
     blobs.holds("1", MANIFEST)
     blobs.scripts[BLOB] = redirect(f"http://registry.example:{blobs.port}/blob")
     error = refused(listed(blobs.port, plain_http=False, authorities=private_authority.PEM), blobs.port)
-    assert f"the registry redirects to registry.example:{blobs.port}, which its blobHosts do not list" in str(error)
+    assert f"the registry redirects to registry.example:{blobs.port}, and its blobHosts do not list" in str(error)
 
 
 @pytest.mark.parametrize("location", [BLOB, "/there"])

@@ -147,7 +147,8 @@ def test_the_log_names_the_namespaces_whose_entries_are_in_the_way(replica, capl
         assert isinstance(enter(replica, 9, 1, "robots", wide), Exceeded)
         assert isinstance(enter(replica, 10, 1, "robots", wide), Exceeded)
     assert caplog.messages == [
-        "quota shared.shared: a pod of robots is refused for entries without a stored pod: vision 2, speech 1"
+        "quota shared.shared: a pod of namespace robots does not fit because of entries whose pods are not stored: "
+        "vision 2, speech 1"
     ]
 
 

@@ -91,7 +91,10 @@ def test_a_reload_with_other_names_is_refused_until_the_replica_starts_again(pol
     write(policies)
     assert not store.check()
     assert store.current is held
-    assert "spec.accelerators.extra: differs from the names with which this replica started" in store.status.last_error
+    assert (
+        "spec.accelerators.extra: differs from the names of GPUs with which this replica started"
+        in store.status.last_error
+    )
     assert "restart the replicas" in store.status.last_error
     write(policies, VGPU, rules="{gpuLimits: {mode: warn}}")
     assert store.check()

@@ -135,7 +135,7 @@ def test_what_does_nothing_is_said_as_policy_check_says_it() -> None:
                 "_default.yaml": DEFAULT["_default.yaml"]
                 + "  accelerators: {extra: [{name: example.com/vgpu, vendor: nvidia}]}\n"
             },
-            "_default.yaml: spec.accelerators.extra: differs from the names with which thi",
+            "_default.yaml: spec.accelerators.extra: differs from the names of GPUs with w",
             id="names of GPUs",
         ),
     ],

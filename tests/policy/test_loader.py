@@ -103,7 +103,7 @@ def test_limits_of_models_that_the_same_policy_never_allows_are_noted(policies) 
     policies.policy("team-d", "gpuTypes: {allowed: ['amd.com/*']}\ngpuQuota: {byModel: {MI300X: 1}}")
     policies.policy("team-e", "gpuTypes: {allowed: [1g.10gb]}\ngpuQuota: {byModel: {H100: 1}}")
     policies.policy("team-f", "gpuTypes: {mode: warn, allowed: [T4]}\ngpuQuota: {byModel: {H100: 1}}")
-    place, said = "spec.rules.gpuQuota.byModel", "which gpuTypes never allows; change one of both"
+    place, said = "spec.rules.gpuQuota.byModel", "which gpuTypes never allows; change one of the two"
     assert policies.load().notices == (
         f"{policies.path}/team-a.yaml:7: {place}: limits H100, {said}",
         f"{policies.path}/team-b.yaml:7: {place}: limits A100, {said}",

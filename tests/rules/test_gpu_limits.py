@@ -268,9 +268,8 @@ def test_a_maximum_counts_what_opens_all_gpus_of_a_node(resource, facts, number,
         RULE.validate(pod_from_raw(pod(container(gpus=1, resource=resource))), settings_of(RULE, {most: number}), facts)
     )
     opens = f"spec.containers[trainer].resources: requests {resource}, which gives access to all GPUs of a node; "
-    refusal = (
-        f"these may be {may_be}, and the policy allows at most {number}. Request single GPUs, or ask the platform team."
-    )
+    ask = "Request single GPUs, or ask the platform team."
+    refusal = f"they may be {may_be} GPUs, and the policy allows at most {number}. {ask}"
     warning = f"the maximum of {number} counts it as 1. Request single GPUs, unless the container monitors the node."
     assert [str(one) for one in found] == [opens + (refusal if may_be else warning)]
     assert isinstance(found[0], Violation) is bool(may_be)

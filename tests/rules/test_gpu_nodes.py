@@ -69,7 +69,8 @@ def message(nodes, tolerated, remedy="Remove the toleration"):
             message(
                 "1 GPU node",
                 "nvidia.com/gpu",
-                "Remove the toleration, and the 0 GPUs in resources of container trainer, which add it on GKE",
+                "Remove the toleration, and the request for 0 GPUs in container trainer, for which GKE adds the "
+                "toleration",
             ),
         ),
         "nothing of what else GPU nodes have": (

@@ -74,7 +74,8 @@ def test_an_annotation_that_says_no_amount_is_a_violation_that_says_what_to_writ
     (message,) = refused(raw, cluster(T4), {})
     assert message.startswith("metadata.annotations[gpupolicy.dev/gpu-memory]: ")
     assert message.endswith(
-        "; the pod asks for so much memory in each GPU. Write a quantity with its unit, such as 40Gi."
+        "; the annotation says how much memory each GPU of the pod must have. Write a quantity with its unit, such as "
+        "40Gi."
     )
     assert len(message) < 300
     assert excluded(raw, cluster(T4, L4), {}) == []

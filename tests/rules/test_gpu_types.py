@@ -196,7 +196,7 @@ def test_memory_that_only_the_pod_asks_for_brings_a_warning_where_no_label_tells
         "nothing": ({"allowed": []}, 'allowed: names no GPU; name some, or write ["*"] for all'),
         "all that is allowed is denied": (
             {"allowed": ["T4", "A100-40GB"], "denied": ["T4", "A100"]},
-            "allowed: T4 and A100-40GB: all of it is denied, so that no GPU is left",
+            "allowed: T4 and A100-40GB: all of it is denied, so no GPU is left",
         ),
         "no size is left": ({"memory": {"min": "40Gi", "max": "24Gi"}}, "min 40Gi is above max 24Gi"),
         "no unit": ({"memory": {"min": "16"}}, "16 bytes are no amount of GPU memory; write it with its"),

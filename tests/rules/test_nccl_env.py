@@ -208,8 +208,8 @@ def networked(labels=None, annotations=None, **spec):
         pytest.param(
             networked(hostNetwork=True),
             "spec.hostNetwork: NCCL_IB_HCA, NCCL_SOCKET_IFNAME are not injected, because the policy has the names of "
-            "the pod network, and the pod uses its node's. Set the node's names in env, or ask the platform team for "
-            "hostNetworkEnv.",
+            "the pod network, and the pod uses the network of its node. Set the node's names in env, or ask the "
+            "platform team for hostNetworkEnv.",
             id="the node's network",
         ),
         *[

@@ -89,4 +89,4 @@ class Room:
 
 
 def _overloaded() -> UnansweredError:
-    return unavailable("overloaded: other large reviews take up the memory, try again", "overloaded")
+    return unavailable("overloaded: other large reviews or policies are being checked; try again", "overloaded")

@@ -194,7 +194,7 @@ def config_maps(request: AdmissionRequest, store: PolicyStore, now: float | None
     if checked.errors and not release:
         answer = AdmissionResponse(is_allowed=False, message=_refusal(checked))  # older kubectl shows no text of a 422
         return Decision(answer)
-    labelled = f"the label says gpu-policy {shortened(release, 63)}; for {version()}, which runs here, a mistake"
+    labelled = f"the label says gpu-policy {shortened(release, 63)}; {version()}, which runs here, finds a mistake"
     mistakes = (f"{labelled}: {error}" for error in checked.errors)
     doubts = (f"as things are, the replicas will not use these policies: {doubt}" for doubt in checked.doubts)
     return _allowed([*mistakes, *doubts, *checked.notices])

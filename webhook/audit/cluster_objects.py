@@ -113,7 +113,7 @@ class Listing:
             role = "a Role there" if namespaces else "a ClusterRole, or name the namespaces to audit"
             remedy = f'; grant the verb list on {resource.name} of apiGroup "{resource.group}" in {role}'
         elif status == 404:
-            remedy = "; the kind was removed meanwhile, or a proxy before the API server hides it"
+            remedy = "; the kind was removed meanwhile, or a proxy in front of the API server hides it"
         return DocumentError("", 0, None, f"{resource.kind}: {resource} cannot be listed{where}: {error}{remedy}")
 
 

@@ -445,4 +445,4 @@ class _Values:
 
 
 def _untagged(node: yaml.Node) -> yaml.constructor.ConstructorError:
-    return mistake(f"could not determine a constructor for the tag {node.tag!r}", node)
+    return mistake(f"the tag {node.tag!r} is not allowed here; leave it out", node)

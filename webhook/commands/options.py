@@ -65,7 +65,8 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--exclude-namespace",
             multiple=True,
             metavar="NAME|GLOB",
-            help="With --cluster, leave this namespace out; repeatable [default: those that the chart excludes].",
+            help="With --cluster, leave this namespace out; repeatable [default: the namespaces that the chart "
+            "excludes].",
         ),
         click.option(
             "--output",

@@ -56,13 +56,13 @@ def show(policies: Path, namespace: str) -> None:
 @click.option(
     "--expiring",
     metavar="TIME",
-    help="Only those that end within this time, such as 14d or 12h, and have not ended yet.",
+    help="Only exceptions that end within this time, such as 14d or 12h, and have not ended yet.",
 )
 @OUTPUT
 def exceptions(policies: Path, expiring: str | None, output: str) -> None:
     """Print the exceptions of _exceptions.yaml.
 
-    Those that end first come first.
+    The first to end comes first.
     """
     import json
     import time

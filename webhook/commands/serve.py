@@ -93,7 +93,7 @@ from webhook.commands.starting import ServeSettings, check, check_source_of_fact
     "--policy-objects",
     metavar="NAMESPACE",
     help="Show people the policies of their namespaces in objects (kubectl get gpupolicies). A label of the objects is "
-    "this namespace, that of the installation.",
+    "this namespace; name the namespace of the installation.",
 )
 @click.option("--client-ca", type=PATH, help="Answer only clients with a certificate of this CA (PEM).")
 @click.option(
@@ -116,7 +116,9 @@ from webhook.commands.starting import ServeSettings, check, check_source_of_fact
     type=click.IntRange(1, 65535),
     help="Port that serves only /metrics. Without it, /metrics is served on --port.",
 )
-@click.option("--threads", type=click.IntRange(1, 64), default=16, help="Threads that answer requests.")
+@click.option(
+    "--threads", type=click.IntRange(1, 64), default=16, help="Threads for large requests, and for requests that wait."
+)
 @click.option(
     "--drain-seconds",
     type=click.FloatRange(0, 300),

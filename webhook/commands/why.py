@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--namespace",
     "-n",
-    help="Namespace of the pod or workload [default: that of the kubeconfig's context, or default].",
+    help="Namespace of the pod or workload [default: the namespace of the kubeconfig's context, or default].",
 )
 @cluster_options
 @click.option("--policies", type=PATH, help="Directory of policy files [default: the policies of the installation].")

@@ -148,7 +148,7 @@ def gpu_too_old(cuda: Version, offer: Offer, tables: CudaTables) -> CudaFinding 
 _WITHOUT_CODE = {
     Kernels.WITHOUT_PTX: "the image brings no PTX, which the driver could compile",
     Kernels.WITH_PTX: "the image brings PTX, which the driver compiles, but perhaps not all its code has PTX",
-    Kernels.NONE: "the image brings no kernels, and it is not known whether those that are added to it have PTX",
+    Kernels.NONE: "the image brings no kernels, and it is not known whether kernels that are added have PTX",
     Kernels.UNKNOWN: "it is not known whether the image brings PTX, which the driver compiles",
 }
 

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
+from webhook.cuda.evidence import DISABLE, TRUE
 from webhook.cuda.need import ImageEnv
 from webhook.cuda.offer import Offer
 from webhook.model.versions import Version
@@ -180,9 +181,6 @@ class Gate(StrEnum):
     NOT_APPLICABLE = "n/a"
 
 
-_TRUE_WORDS = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-"""The texts that Go parses as true."""
-
 _LONGEST = 4096
 """Most characters of all requirements of a container; longer ones are not evaluated. NVIDIA's have up to 3,900."""
 _MOST_FACTORS = 384
@@ -221,7 +219,7 @@ def _agreed(gates: Iterable[Gate]) -> Gate:
 
 
 def _passes(env: Mapping[str, str], offer: Offer, tables: CudaTables) -> Gate:
-    if env.get("NVIDIA_DISABLE_REQUIRE") in _TRUE_WORDS:
+    if env.get(DISABLE) in TRUE:
         return Gate.PASS
     requirements = [
         value

@@ -157,7 +157,7 @@ def _question(found: object) -> Question:
     if not image:
         raise ValueError('no image; write an object such as {"image": "nvidia/cuda:12.4.1-base"}')
     unknown = [spelled(key) for key in found if key not in _KEYS]
-    note = f"passed over {', '.join(unknown[:3])}; known keys are {', '.join(_KEYS)}"
+    note = f"ignored {', '.join(unknown[:3])}; known keys are {', '.join(_KEYS)}"
     return Question(
         image,
         _env(found.get("env")),

@@ -166,10 +166,14 @@ def _by_toolkit(need: Need, offer: Offer, tables: CudaTables) -> LibcudaFinding 
     branch = known or max((row.driver.major for row in tables.toolkits.rows if row.cuda.major == cuda.major), default=0)
     if driver.major >= branch:
         return None
-    of = f"of branch {branch}," if known else f"if that is newer (it is of a branch up to {branch}),"
+    order = (
+        f"of branch {branch} before driver {driver}"
+        if known
+        else f"before driver {driver} if the library is newer (its branch is at most {branch})"
+    )
     reason = (
-        f"the container toolkit (all but 1.17.4) loads its cuda-compat library, {of} before driver {driver}; on "
-        f"{offer.product} CUDA may fail with error 804 then"
+        f"the container toolkit (all but 1.17.4) loads its cuda-compat library {order}; CUDA may then fail with error "
+        f"804 on {offer.product}"
     )
     reported = tables.drivers.reported_by(driver)
     image = f"Use an image of CUDA {reported} or older, or set" if reported is not None else "Set"

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from certs.authority import (
     CertificateError,
     covers,
+    general_names,
     not_after,
     not_before,
     read_bundle,
@@ -52,6 +53,11 @@ def _entry(entry: Object, pem: bytes, installation: Installation) -> DoctorFindi
     host = (
         f"{service['name']}.{service['namespace']}.svc" if service else urlsplit(client.get("url", "")).hostname or ""
     )
+    try:
+        general_names([host])
+    except CertificateError:
+        found = f"{name} is called at {client.get('url')}, whose host is neither a DNS name nor an IP address"
+        return problem(found, "a host that a certificate can cover", "correct webhook.url of the chart")
     if not covers(pem, [host]):
         found = f"{name} is called at {host}, which the serving certificate does not cover"
         return problem(found, f"a certificate for {host}", _remedy(installation))

@@ -110,7 +110,10 @@ def _without_room(
         for nodes, unsuited in zip(judged.nodes, judged.found, strict=True)
         if unsuited is not None and id(nodes.labels) in labels
     ]
-    shortage = f"no node that suits it has room for all that it requests; others do not suit it: {_distinct(reasons)}"
+    shortage = (
+        "no node that suits the pod has room for all that it requests; the other nodes do not suit it: "
+        f"{_distinct(reasons)}"
+    )
     remedy = f"Request less, or select nodes that suit it, or tell {PLATFORM_TEAM}"
     yield from findings_of(_author(steering, edits[0]), [Advice("spec", shortage, remedy, follows_nodes=True)])
 

@@ -16,7 +16,7 @@ from webhook.model.edits import (
 )
 from webhook.model.pod import Container, Pod
 from webhook.model.shape import SizeError, shortened
-from webhook.model.wording import PLATFORM_TEAM
+from webhook.model.wording import PLATFORM_TEAM, counted
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_set import ConfiguredRule, Policy
 from webhook.rules.rule import Advice, Facts, Violation
@@ -127,7 +127,7 @@ def bounded(findings: Iterable[Finding]) -> Iterator[Finding]:
             else:
                 more, refuses, last = more + 1, refuses or finding.refuses, finding
         if more:
-            text, exception = f"{more} more of these", None if refuses else last.exception
+            text, exception = f"{counted(more, 'more finding')} of this rule", None if refuses else last.exception
             yield replace(
                 last, field="spec", message=text, remedy="", refuses=refuses, number=more, exception=exception
             )

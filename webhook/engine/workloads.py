@@ -336,7 +336,7 @@ def _malformed(template: Template, error: ShapeError) -> _Found:
 
 def _unjudged(first: Template, judged: int, count: int) -> _Found:
     message = (
-        f"not checked, like all pod templates after it: the object has {count} of them, and {judged} are checked; pods "
+        f"not checked, nor are the templates after it: of {count} pod templates the first {judged} are checked; pods "
         "of the others are checked when they are created"
     )
     return _Found(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, first.path, message))
@@ -347,6 +347,9 @@ def _unread(raw: Mapping[str, Any], templates: Sequence[Template], policy: Polic
     is_known = workload_of(raw.get("apiVersion"), raw.get("kind")) is not None
     if is_known and (found := unread_gpus(raw, templates, policy.accelerators.of)):
         place, gpu = found
-        message = f"requests {cut(gpu)} where no pods of this kind are read, so only pods that it makes are checked"
+        message = (
+            f"requests {cut(gpu)} at a place where this kind is not known to have pods; its pods are checked only when "
+            "they are created"
+        )
         remedy = f"Compare the place with the reference of {raw['kind']}"
         yield Finding(KEY, Mode.WARN, FindingKind.ADVICE, place, message, remedy)

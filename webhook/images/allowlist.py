@@ -70,22 +70,22 @@ class Site:
 
     def check_redirect(self, url: Url) -> None:
         """Raise ImageLookupError unless manifests and blobs may be fetched from the URL."""
-        self._check(url, self.registry.blob_hosts, "redirects to", "blobHosts")
+        self._check(url, self.registry.blob_hosts, f"redirects to {url.host}", "blobHosts")
 
     def check_realm(self, url: Url) -> None:
         """Raise ImageLookupError unless tokens may be requested from the URL."""
-        self._check(url, self.registry.token_hosts, "sends clients for tokens to", "tokenHosts")
+        self._check(url, self.registry.token_hosts, f"names {url.host} as its token server", "tokenHosts")
 
-    def _check(self, url: Url, patterns: tuple[HostPattern, ...], what: str, key: str) -> None:
+    def _check(self, url: Url, patterns: tuple[HostPattern, ...], does: str, key: str) -> None:
         if self.is_own(url):
             return
         if not any(pattern.matches(url.host) for pattern in patterns):
             raise ImageLookupError(
-                f"the registry {what} {url.host}, which its {key} do not list; list the host there if it belongs to "
-                "the registry"
+                f"the registry {does}, and its {key} do not list {url.host}; list the host there if it belongs to the "
+                "registry"
             )
         if url.scheme != "https":
-            raise ImageLookupError(f"the registry {what} {url.host} without TLS; that host must be used over https")
+            raise ImageLookupError(f"the registry {does}, without TLS; that host must be used over https")
 
 
 _ROWS = read_table(Path(__file__).with_name("data") / "presets.yaml")
@@ -228,8 +228,9 @@ class AllowList:
         if site is None or any(matcher(pattern).fullmatch(namespace) for pattern in site.registry.namespaces):
             return None
         whom = f"namespace {namespace}" if namespace else "objects without a namespace"
-        problem = f"what {registry} says is not for {whom}; ask the platform team to list it with the registry"
-        return ImageInfo(problem=problem)
+        added = "it" if namespace else '"*"'
+        remedy = f"ask the platform team to add {added} to the registry's `namespaces`"
+        return ImageInfo(problem=f"{whom} may not know what {registry} says of images; {remedy}")
 
     def _site(self, name: str) -> Site | None:
         try:

@@ -101,7 +101,8 @@ class Ledger:
         self._log_from = now + _LOG_SECONDS
         largest = sorted(held, key=lambda name: (-held[name], name))[:_MOST_NAMED]
         named = ", ".join(f"{name} {amount_of(held[name], excess.limit)}" for name in largest)
-        _log.warning("quota %s: a pod of %s is refused for entries without a stored pod: %s", self.key, mine, named)
+        why = "does not fit because of entries whose pods are not stored"
+        _log.warning("quota %s: a pod of namespace %s %s: %s", self.key, mine, why, named)
 
     def correct(self, correction: Correction) -> bool:
         """Apply a correction with the next write; return whether that was possible."""

@@ -98,7 +98,7 @@ class GpuPod:
     @property
     def called(self) -> str:
         """The name for people, which tells claims from pods."""
-        return f"claim {self.name}" if self.requests else self.name
+        return f"claim {self.name}" if self.requests or self.extends else self.name
 
 
 class Pods(Protocol):

@@ -318,4 +318,4 @@ class PodCache:
     def _ignore(self, error: ValueError) -> None:
         level = logging.DEBUG if self._has_warned else logging.WARNING
         self._has_warned = True
-        _log.log(level, "a pod is ignored, and similar pods will be without another message: %s", error)
+        _log.log(level, "a pod is ignored: %s; further ones are logged at level debug", error)

@@ -55,7 +55,7 @@ class StaticPods:
                 stored = stored_from_raw(_with_uid(raw, f"pods/{name}"), accelerators)
             except ValueError as error:
                 self.unreadable += 1
-                fault = re.sub(r"^pod \S*: ", "", str(error))  # it is named before
+                fault = _unnamed(error)
                 faults.setdefault(_VALUE.sub("", fault), (fault, []))[1].append(name)
                 continue
             if stored.reserved:
@@ -140,6 +140,20 @@ def _name_of(raw: object) -> str:
     if not metadata.get("name"):
         return ""
     return f"{cut(str(metadata.get('namespace') or 'default'))}/{cut(str(metadata['name']))}"
+
+
+def fault_of(raw: object) -> str:
+    """Why the API server would refuse a pod of a file as it is stored; empty for a good pod."""
+    try:
+        stored_from_raw(_with_uid(raw, f"pods/{_name_of(raw)}"))
+    except ValueError as error:
+        return _unnamed(error)
+    return ""
+
+
+def _unnamed(error: ValueError) -> str:
+    """What is wrong with a pod that is named elsewhere."""
+    return re.sub(r"^pod \S*: ", "", str(error))
 
 
 def _with_uid(raw: object, name: str) -> object:

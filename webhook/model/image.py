@@ -37,10 +37,6 @@ class ImageReference:
         return f"{self.registry}/{self.repository}{tag}{'@' if self.digest else ''}{self.digest}"
 
     @property
-    def name(self) -> str:
-        return self.repository
-
-    @property
     def familiar(self) -> str:
         """The repository as people write it: without Docker Hub, and without `library/` of official images."""
         if self.registry != _HUB:

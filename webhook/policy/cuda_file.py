@@ -90,7 +90,7 @@ _GLOB = _matches(r"[!-~]+", "cannot name images; write no spaces, such as regist
 def _line(value: str) -> str:
     if not value.strip() or not value.isprintable():
         such_as = "write one line, such as release notes of CUDA 13.5"
-        raise ValueError(f"{spelled(value)} does not say who says so; {such_as}")
+        raise ValueError(f"{spelled(value)} names no source; {such_as}")
     return value
 
 

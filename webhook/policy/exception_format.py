@@ -71,15 +71,15 @@ def _reason(value: str) -> str:
 def _kind(value: str) -> str:
     known = _KINDS.get(value.lower())
     if not is_glob(value) and known is not None and value not in _KINDS.values():
-        raise ValueError(f"{spelled(value)} is no kind that a pod or its makers have; write {known}")
+        raise ValueError(f"{spelled(value)} is not how the kind is spelled; write {known}")
     return value
 
 
 def _label(value: str) -> str:
     if not _LABEL.fullmatch(value):
         raise ValueError(
-            f"{spelled(value)} is the value of no label; labels are compared as they are, without globs. Write a value "
-            "that pods have, or match by names"
+            f"{spelled(value)} cannot be the value of a label; labels are compared as they are, without globs. Write a "
+            "value that pods have, or match by names"
         )
     return value
 

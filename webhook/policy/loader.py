@@ -115,7 +115,7 @@ def _limits_without_use(contents: Contents, policies: Iterable[Policy]) -> Itera
         limits, usable = cast("gpu_quota.Settings", quota.settings), cast("gpu_types.Settings", types.settings)
         if unused := list(filter(usable.never_allows, limits.by_model)):
             place = f"{contents.path / quota.origin}:{quota.line}: spec.rules.gpuQuota.byModel"
-            yield f"{place}: limits {few(unused)}, which gpuTypes never allows; change one of both"
+            yield f"{place}: limits {few(unused)}, which gpuTypes never allows; change one of the two"
 
 
 def _begun_changes(contents: Contents, policies: Iterable[Policy], now: float) -> Iterator[str]:

@@ -54,7 +54,7 @@ def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[
     errors = []
     if policies.accelerators != current.accelerators:
         message = (
-            "differs from the names with which this replica started, by which pods are counted; restart the replicas "
+            "differs from the names of GPUs with which this replica started and counts pods; restart the replicas "
             "(kubectl rollout restart), or undo the change"
         )
         errors.append(FileError(str(contents.path / DEFAULT_FILE), 0, "spec.accelerators.extra", message))

@@ -17,7 +17,7 @@ from typing import Any
 from webhook.audit.documents import Document, DocumentError, Warn, read_all, read_text
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.inventory import OBJECT_KINDS, Inventory, inventory_of, read_inventory
-from webhook.ledger.static_pods import StaticPods
+from webhook.ledger.static_pods import StaticPods, fault_of
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
@@ -267,7 +267,8 @@ def _fault_in(raw: Mapping[str, Any]) -> str:
             pod_from_raw(raw)
         except ShapeError as error:
             return str(error)
-        return "a Pod that Kubernetes would refuse; correct it" if StaticPods([raw]).unreadable else ""
+        fault = fault_of(raw)
+        return f"a Pod that Kubernetes would refuse: {fault}; correct it" if fault else ""
     return ""
 
 

@@ -29,7 +29,7 @@ def objections(demand: Demand, quota: Quota, namespace: str = "") -> Iterator[Vi
     `namespace` is the pod's, for the message where the namespace's own quota has no GPUs at all.
     """
     if demand.is_too_large:
-        found = f"requests devices by templates of claims in more than {MOST_PARTS} alternatives"
+        found = f"the claims from templates have more than {MOST_PARTS} alternatives together"
         yield Violation(_CLAIMS, found, f"at most {MOST_PARTS} are counted", "Use fewer claims, or simpler ones")
         return
     denies = quota.counting.unspecified_model is UnspecifiedModel.DENY

@@ -88,9 +88,12 @@ def too_many_unconfirmed(quota: Quota, excess: Excess, most: Fraction) -> tuple[
 
 def ledger_full(quota: Quota, needed: int, most: int) -> tuple[str, str, str]:
     """Found, allowed and remedy of a pod for which the ledger has no room."""
-    found = f"with this pod, the pods of the namespace would count in {needed} different ways against {called(quota)}"
+    found = (
+        f"with this pod, the namespace would have {needed} different combinations of requested GPUs and their models "
+        f"in {called(quota)}"
+    )
     remedy = "Let pods request GPUs and select nodes in fewer different ways, or end some pods"
-    return found, f"they may count in {most}", remedy
+    return found, f"at most {most} are kept", remedy
 
 
 def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False) -> tuple[str, str, str]:

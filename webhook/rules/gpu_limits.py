@@ -253,7 +253,7 @@ def _beyond(container: Container, settings: Settings, facts: Facts) -> Iterator[
     opened = [(name.endswith(_OPENS) and facts.largest(name.removesuffix(_OPENS))) or _MOST_OF_NODE for name in opening]
     found = f"requests {few(opening)}, which gives access to all GPUs of a node"
     if opening and max(opened) > least:
-        rule = f"these may be {max(opened)}, and the policy allows at most {least}"
+        rule = f"they may be {max(opened)} GPUs, and the policy allows at most {least}"
         yield Violation(where, found, rule, f"Request single GPUs, or ask {PLATFORM_TEAM}")
     elif opening:
         found += f"; the maximum of {least} counts it as 1"

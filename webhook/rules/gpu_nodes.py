@@ -134,7 +134,7 @@ def _and_zeros(pod: Pod) -> str:
         return ""
     names = [cut(container.name) for container in zeros]
     whose = f"container{'' if len(names) == 1 else 's'} {few(names)}"
-    return f", and the 0 GPUs in resources of {whose}, which add it on GKE"
+    return f", and the request for 0 GPUs in {whose}, for which GKE adds the toleration"
 
 
 _ON_GPU_NODES = """

@@ -97,11 +97,11 @@ class Settings(TableSettings):
             raise ValueError('allowed: names no GPU; name some, or write ["*"] for all')
         if self.allowed is not None and not self.usable.gpus.left:
             raise ValueError(
-                f"allowed: {few(self.allowed)}: all of it is denied, so that no GPU is left; change one of both"
+                f"allowed: {few(self.allowed)}: all of it is denied, so no GPU is left; change allowed or denied"
             )
         least, most = self.memory.min, self.memory.max
         if least is not None and most is not None and least > most:
-            raise ValueError(f"memory: min {size_text(least)} is above max {size_text(most)}; change one of both")
+            raise ValueError(f"memory: min {size_text(least)} is above max {size_text(most)}; lower min or raise max")
         return self
 
     @cached_property
@@ -246,7 +246,7 @@ def _named(pod: Pod, usable: Usable, *, is_suited: bool) -> Iterator[Violation]:
             if request.count and (misfit := barred.get(request.accelerator)) is not None:
                 found = f"requests {request.resource}"
                 if misfit.bar is None:
-                    found += f", of which one unit has {size_text(misfit.memory.most or 0)}"
+                    found += f", and one unit has {size_text(misfit.memory.most or 0)}"
                 rule = allowed(usable, asked(pod), [misfit])
                 yield Violation(f"{container.path}.resources", found, rule, _ELSE_RESOURCE)
     models = frozenset(usable.catalogue.models_of(pod) or ())

@@ -110,7 +110,8 @@ def _elsewhere(pod: Pod) -> tuple[str, str, str] | None:
         return "spec.containers", why, "Pass variables with mpirun -x"
     if pod.host_network:
         remedy = "Set the node's names in env, or ask the platform team for hostNetworkEnv"
-        return "spec.hostNetwork", "the policy has the names of the pod network, and the pod uses its node's", remedy
+        why = "the policy has the names of the pod network, and the pod uses the network of its node"
+        return "spec.hostNetwork", why, remedy
     why = "the policy has the names of the pod network, and the pod has other networks"
     named = [] if _NETWORKS.isdisjoint(pod.annotations) else sorted(_NETWORKS & pod.annotations.keys())
     networks = [key for key in named if str(pod.annotations[key] or "").strip("[] \n")]

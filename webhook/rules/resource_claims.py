@@ -154,7 +154,7 @@ def _of_a_container(container: Container, settings: Settings) -> Iterator[Violat
 RULE = Rule(
     key="resourceClaims",
     promise="Pods claim devices only of the classes that their namespace may use.",
-    problem="Everybody may claim devices of every DeviceClass, and with adminAccess those that others use.",
+    problem="Everybody may claim devices of every DeviceClass, and with adminAccess also devices that others use.",
     example=Example(
         training_pod(resources="{limits: {deviceclass.resource.kubernetes.io/h200.example.com: 8}}"),
         {"deviceClasses": {"allowed": ["gpu.nvidia.com", "mig.nvidia.com"]}},

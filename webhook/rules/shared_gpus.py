@@ -154,7 +154,7 @@ def _reason(product: str, share: GpuShare, table: GpuTable) -> Unsuited:
 
 def _remedy(isolation: Isolation, facts: Facts) -> str:
     if isolation == "exclusive":
-        return "Select nodes whose GPUs are not shared by nodeSelector, or tell the platform team"
+        return "Select by nodeSelector nodes whose GPUs are not shared, or tell the platform team"
     smaller = [
         name for name in sorted(facts.gpu_resources()) if name == SHARED_GPU or name.startswith("nvidia.com/mig-")
     ]

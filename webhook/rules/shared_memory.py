@@ -141,7 +141,10 @@ def _hiding(volume: Volume, who: str) -> Advice:
     found = f"is mounted at {_DIRECTORY} and hides the shared memory of MPS, by which {who}; CUDA cannot start there"
     remedy = "Mount nothing there, or select other nodes"
     if volume.name.startswith(VOLUME):
-        remedy = f"Select nodes that share by MPS ({GPU_SHARING}: mps), where none is injected, or other nodes"
+        remedy = (
+            f"Select only nodes that share GPUs by MPS ({GPU_SHARING}: mps), where no volume is injected, or only "
+            "nodes that do not"
+        )
     return Advice(f"spec.volumes[{volume.name}]", found, remedy, follows_nodes=True)
 
 

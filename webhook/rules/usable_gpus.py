@@ -248,7 +248,7 @@ def annotation_faults(pod: Pod, most: int | None) -> Iterator[Violation]:
         if few_bytes := asked(pod, least=1):
             found += f", but {few_bytes} bytes"
         remedy = "Write a quantity with its unit, such as 40Gi"
-        yield Violation(_WHERE, found, "the pod asks for so much memory in each GPU", remedy)
+        yield Violation(_WHERE, found, "the annotation says how much memory each GPU of the pod must have", remedy)
     elif most is not None and size > most:
         found, allowed = f"asks for {size_text(size)} of GPU memory", f"the policy allows at most {format_bytes(most)}"
         yield Violation(_WHERE, found, allowed, f"Ask for {format_bytes(most)} or less, or ask {PLATFORM_TEAM}")
@@ -266,7 +266,8 @@ def without_effect(pod: Pod) -> Iterator[Advice]:
     else:
         return
     found = f"{what}, so {spelled(pod.annotations[ANNOTATION])} has no effect"
-    yield Advice(_WHERE, found, "Select nodes with such GPUs, or devices by capacity in a selector of the claim")
+    remedy = "Select nodes with GPUs of this size, or write the capacity into a selector of the claim"
+    yield Advice(_WHERE, found, remedy)
 
 
 def reasons(misfits: Iterable[Misfit]) -> str:

@@ -322,8 +322,8 @@ def _of_the_node(pod: Pod, facts: Facts) -> Iterator[Violation]:
         yield Violation(
             "spec.nodeName",
             f"names {_shown(pod.node_name)}, which has no {_shown(missing)}, and the pod requests it",
-            "its kubelet would start the pod without them",
-            "Remove nodeName, so that the scheduler finds a node that has them, or correct the resource name",
+            "its kubelet would start the pod without it",
+            "Remove nodeName, so that the scheduler finds a node that has it, or correct the resource name",
         )
 
 
@@ -358,10 +358,10 @@ def out_of_reach(settings: Settings) -> str:
     if are_sent or settings.images is settings.env_from is Reaction.ALLOW:
         return ""
     return (
-        "images and envFrom cannot reach pods without GPUs and without a RuntimeClass that has nvidia in its name, as "
-        "these are not sent. Set accept-nvidia-visible-devices-envvar-when-unprivileged = false in the toolkit's "
-        "config.toml on all nodes; the device plugin then has to pass GPUs by CDI, or by volume-mounts with "
-        "accept-nvidia-visible-devices-as-volume-mounts = true"
+        "images and envFrom cannot reach pods without GPUs and without a RuntimeClass that has nvidia in its name, "
+        "because the API server does not send them. Set accept-nvidia-visible-devices-envvar-when-unprivileged = false "
+        "in the toolkit's config.toml on all nodes; the device plugin then has to pass GPUs by CDI, or by "
+        "volume-mounts with accept-nvidia-visible-devices-as-volume-mounts = true"
     )
 
 

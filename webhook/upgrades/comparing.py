@@ -143,7 +143,7 @@ def _reason(
         case WorkloadChange.GAINS:
             why = f"runs on {_counted(one for one in moves if one.runs and not one.ran)} more than now"
         case _ if then.verdict in (RunsOn.CANNOT_RUN, RunsOn.NO_NODES):
-            why = f"{_now(now, before)}, and neither then"
+            why = f"{_now(now, before)}, and none then"
         case _ if then.verdict is RunsOn.UNKNOWN:
             doubt, clearing = _doubt(after, unknown)
             return f"not known, as now: {doubt}", clearing

@@ -108,7 +108,7 @@ class KnownNodes:
         if action is ChangeAction.SET:
             bare, nodes = len(nodes), [name for name in nodes if self._has_gpus(self.nodes[name])]
             if not nodes and not pools:
-                raise FormatError(f"selects {counted(bare, 'node')}, none of which has NVIDIA GPUs; select others")
+                raise FormatError(f"selects {counted(bare, 'node')} without NVIDIA GPUs; select others")
         return nodes, [pool.name for pool in pools]
 
     def _has_gpus(self, node: Node) -> bool:

@@ -70,7 +70,7 @@ def as_report(plan: DriverPlan) -> AuditReport:
         Section("planned", "Nodes", ("Nodes", "Which", "Driver", "Branch"), [_pool(one) for one in plan.pools], 3),
         Section(
             "images",
-            f"Images: of {len(plan.unknown_images):,} nobody knows what CUDA they need",
+            f"Images whose CUDA nobody knows: {len(plan.unknown_images):,}",
             ("Image", "Used by", "Why"),
             [_image(one) for one in plan.unknown_images],
             2,

@@ -176,7 +176,7 @@ def policies_of_installation(server: ApiServer, namespace: str, name: str) -> Po
     except FileErrors as errors:
         fault = f"they have mistakes: {str(errors)[:500]}"
     except (KeyError, TypeError, AttributeError):
-        fault = f"Deployment {namespace}/{name} is none of gpu-policy"
+        fault = f"Deployment {namespace}/{name} is not a Deployment of gpu-policy"
     return MissingAnswer(
         "get", resource, namespace, "which rules the policies of gpu-policy have for the namespace", fault
     )

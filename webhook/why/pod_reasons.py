@@ -99,10 +99,11 @@ def _finished(seen: ObservedPod) -> Explanation | None:
 
 
 def _terminating(seen: ObservedPod) -> Explanation | None:
-    since = text(seen.raw, "metadata", "deletionTimestamp")
-    if not since:
+    until = text(seen.raw, "metadata", "deletionTimestamp")
+    if not until:
         return None
-    message, clues = f"it is being deleted since {since}", [Clue("metadata.deletionTimestamp", since)]
+    message = f"it is being deleted, and has time to end until {until}"
+    clues = [Clue("metadata.deletionTimestamp", until)]
     if seen.node_state and not seen.node_state.is_ready:
         message += f"; its node {seen.node} cannot confirm that it has ended: {seen.node_state.fault}"
     finalizers = ", ".join(one for one in listed(seen.raw, "metadata", "finalizers") if isinstance(one, str))

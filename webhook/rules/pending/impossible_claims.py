@@ -117,7 +117,7 @@ def unknown_classes(claim: ClaimObject, facts: Facts) -> Iterator[Advice]:
         name = one.device_class
         if name not in seen and _may_be_gpus(name, claim.known):
             seen.add(name)
-            found = f"requests DeviceClass {cut(name)}, but {_MISSING}; pods with the claim wait until it has"
+            found = f"requests DeviceClass {cut(name)}, but {_MISSING}; pods with the claim wait until it has one"
             yield Advice(f"{one.where}.deviceClassName", found, _correction(name, known or ()))
 
 

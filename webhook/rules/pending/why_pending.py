@@ -188,7 +188,7 @@ class _Hopeless:
         found = f"requests {want}{' in all' if want.where == 'spec' else ''}"
         is_divided = want.is_gpu and self.nodes.divides_gpus()
         having = self.nodes.feasible_nodes(only(self.pod, [replace(want, amount=1), *others])) if is_divided else ()
-        if having and all(share_of(one.labels).is_shared(want.resource) for one in having):
+        if having and all(share_of(one.labels, self.hints.gpus).is_shared(want.resource) for one in having):
             found += ", which are shares of GPUs"
         instead = "choose other nodes" if _labelled(others) else TELL
         if not most:
