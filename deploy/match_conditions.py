@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from textwrap import indent
 
 from webhook.model.accelerators import DEVICE_CLASSES, OTHER_CLASSES
+from webhook.model.gpu_fractions import ASKING, KEYS
 from webhook.rules.device_access import DEVICE_KEYS, PATH_KEYS, VENDORS_KEYS
 
 _KEYS = ", ".join(f"'{key}'" for key in (*DEVICE_KEYS, *PATH_KEYS))
@@ -33,13 +34,23 @@ has(spec.volumes) && spec.volumes.exists(v,
 _IS_UNDER_NVIDIA = "has(spec.runtimeClassName) && spec.runtimeClassName.upperAscii().contains('NVIDIA')"
 """True whatever else is in the pod, because its images may request GPUs, too."""
 
-_ANNOTATES_DEVICES = f"""\
-(request.kind.kind == 'Pod' ? [object]
+_ANNOTATES = """\
+(request.kind.kind == 'Pod' ? (request.operation == 'UPDATE' ? [object, oldObject] : [object])
 : request.kind.kind == 'PodTemplate' ? [object.template]
 : request.kind.kind == 'CronJob' ? [object.spec.jobTemplate.spec.template]
 : has(object.spec) && has(object.spec.template) ? [object.spec.template] : []).exists(t,
   has(t.metadata) && has(t.metadata.annotations) && t.metadata.annotations.exists(key,
-    {_IS_FOR_DEVICES}))"""
+    %s))"""
+"""For a pod that is updated, also as it was: what an annotation has asked for must not go by removing it."""
+
+_ASKS_FOR_A_PART = f"key in {list(ASKING)}"
+"""By an annotation of KAI or Run:ai."""
+
+_CHANGES_ITS_PART = f"""\
+{list(KEYS)}.exists(key,
+  (has(object.metadata.annotations) && key in object.metadata.annotations ? object.metadata.annotations[key] : '') !=
+  (has(oldObject.metadata.annotations) && key in oldObject.metadata.annotations ?
+    oldObject.metadata.annotations[key] : ''))"""
 
 ANNOTATES_NEW_DEVICES = f"""\
 has(object.metadata.annotations) && object.metadata.annotations.exists(key,
@@ -63,7 +74,7 @@ _TAKES_VARIABLES = """\
 has(spec.runtimeClassName) && has(c.envFrom) && c.envFrom.exists(f, !has(f.prefix) ||
   'NVIDIA_VISIBLE_DEVICES'.startsWith(f.prefix) || 'CUDA_VERSION'.startsWith(f.prefix))"""
 
-POD_SIGNALS = (_MOUNTS_DEVICES, _IS_UNDER_NVIDIA, _ANNOTATES_DEVICES)
+POD_SIGNALS = (_MOUNTS_DEVICES, _IS_UNDER_NVIDIA)
 """Signals in `spec`, a pod spec, and in its object."""
 
 
@@ -105,7 +116,7 @@ def pod_conditions(
     who_else = f"{_IS_OF_NO_DAEMON_SET} &&\n{_HAS_NEW_TOLERATIONS}" if watches_nodes else None
     devices = container_signals(nvidia_is_default_runtime=nvidia_is_default_runtime) if watches_devices else ()
     is_about_gpus = _is_about_gpus("[object.spec]", gpu_patterns, devices=devices, who_else=who_else)
-    changes = "request.operation != 'UPDATE' || object.spec != oldObject.spec"
+    changes = f"request.operation != 'UPDATE' || object.spec != oldObject.spec ||\n({_CHANGES_ITS_PART})"
     if watches_devices:
         changes = f"{changes} ||\n({ANNOTATES_NEW_DEVICES})"
     return (
@@ -215,7 +226,8 @@ def _is_about_gpus(pod_specs: str, gpu_patterns: Sequence[str], *, devices: Sequ
     `devices` are the signals of containers that may use devices; if there are none, signals of pods are left out, too.
     `who_else` tells which pods without GPUs that tolerate GPU nodes are sent; None for none of them.
     """
-    signals = ["has(spec.resourceClaims)"]
+    asked_by = f"{_ASKS_FOR_A_PART} || {_IS_FOR_DEVICES}" if devices else _ASKS_FOR_A_PART
+    signals = ["has(spec.resourceClaims)", _ANNOTATES % asked_by]
     in_containers = [_ASKS_FOR_A_GPU % f"{_IS_A_DEVICE_CLASS} || ({_names_a_gpu('name', gpu_patterns)})"]
     in_containers += ["has(c.resources) && has(c.resources.claims)", *devices]
     if devices:

@@ -203,6 +203,8 @@ METADATA = (
     {"name": "p", "annotations": {"a/b_c": "d"}, "labels": None, "ownerReferences": None},
     {"name": "p", "labels": {"app": "chat"}, "ownerReferences": _owned_by("ReplicaSet")},
     {"labels": {}, "annotations": {}, "ownerReferences": _owned_by("DaemonSet", controller=True)},
+    {"annotations": {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}},
+    {"annotations": {"gpu-memory": "8192"}},
     *OF_SERVICES,
 )
 PRIORITIES = (

@@ -10,7 +10,7 @@ from tests.conditions import signals
 Raw = dict[str, Any]
 Draw = random.Random
 
-_NOTES = ("nvidia.com/gpu=all", "", "x", "/dev/nvidia0", "- path: /dev/dri/card0", "/dev/fuse")
+_NOTES = ("nvidia.com/gpu=all", "0.5", "", "x", "/dev/nvidia0", "- path: /dev/dri/card0", "/dev/fuse")
 _OF_AGENTS = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "1", "controller": True}
 
 
@@ -164,7 +164,9 @@ SIGNALS: tuple[Callable[[Draw, Raw], None], ...] = (
     _is_privileged,
     _runs_under,
     _annotated,
+    _annotated,
     _claims,
+    _tolerates,
     _tolerates,
     _is_bound,
     _is_an_agent,

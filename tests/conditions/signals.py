@@ -87,8 +87,10 @@ ANNOTATIONS = (
     "devices.nri.io/container.c0",
     "cdi-devices.nri.io/container.c0",
     "cdi-devices.noderesource.dev/container.c0",
+    "gpu-fraction",
+    "gpu-memory",
 )
-"""Keys by which container runtimes and their plugins are asked for devices."""
+"""Keys by which container runtimes, their plugins and schedulers are asked for devices."""
 
 RUNTIME_CLASSES = ("nvidia", "nvidia-cdi", "nvidia-legacy", "kata")
 

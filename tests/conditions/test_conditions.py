@@ -108,6 +108,32 @@ def test_every_name_and_path_is_in_the_requests() -> None:
     assert len(pods.SIGNALS) > 5
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "sent"),
+    [
+        pytest.param("0.5", "0.5", False, id="as it was"),
+        pytest.param("0.5", "0.9", True, id="more"),
+        pytest.param("0.5", "", True, id="removed"),
+        pytest.param("", "0.5", True, id="added"),
+        pytest.param("", "", False, id="never there"),
+    ],
+)
+def test_a_pod_is_sent_when_its_part_of_a_gpu_changes(conditions: Evaluator, before, after, sent) -> None:
+    old, new = (
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p", "annotations": {"gpu-fraction": value} if value else {"a": "b"}},
+            "spec": {"containers": [{"name": "c"}]},
+        }
+        for value in (before, after)
+    )
+    questions = [(agreement.OF_PODS, agreement.pod_request(new, old)), (agreement.OF_PODS, agreement.pod_request(new))]
+    updated, created = conditions.ask(questions)
+    assert [(one.matches, one.error) for one in updated.values()] == [(sent, "")] * 2
+    assert [one.matches for one in created.values()] == [bool(after)] * 2
+
+
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 def test_of_config_maps_those_of_policies_are_sent_and_nothing_that_replicas_write(
     conditions: Evaluator, operation: str

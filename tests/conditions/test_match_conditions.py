@@ -50,7 +50,7 @@ def test_only_the_resource_names_asked_for_are_in_the_text(of: Conditions) -> No
         "privileged",
         "mountPath",
         "envFrom",
-        "annotations",
+        "cdi.k8s.io",
         "runtimeClassName",
     ],
 )

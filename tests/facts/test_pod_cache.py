@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -38,6 +39,19 @@ def test_a_pod_that_gets_a_node_is_seen_there(cache):
     cache.change("MODIFIED", stored("b", "team-b", nodeName="gpu-1"))
     (after,) = cache.seen("team-b")
     assert (before.node, after.node) == ("", "gpu-1")
+
+
+@pytest.mark.parametrize("now", [{}, {"gpu-fraction": "0.1"}], ids=["removed", "less"])
+def test_a_pod_keeps_the_parts_of_gpus_that_it_came_with(cache, now):
+    before = cpu_pod("web")
+    before["metadata"]["annotations"] = {"gpu-fraction": "0.9"}
+    cache.change("ADDED", before)
+    edited = cpu_pod("web")
+    edited["metadata"]["annotations"] = now
+    cache.change("MODIFIED", edited)
+    cache.replace([edited])
+    (seen,) = cache.seen("team-a")
+    assert [one.part for one in seen.pod.fractions] == [Fraction(9, 10)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.ledger.bookkeeping import of_namespace
 from tests.ledger.reconciling import Kept
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.entries import Entries
-from webhook.ledger.gpu_pods import NO_POD
+from webhook.ledger.gpu_pods import NO_POD, counted_pod
 from webhook.ledger.ledger_store import GpuPod, demands_of, recounted
 from webhook.ledger.verdicts import QuotaRequest
 from webhook.model.claims import Devices
@@ -63,6 +63,14 @@ def test_an_entry_is_corrected_once_its_pod_is_on_a_node_that_says_its_gpus(ente
     before, after = (Demand("vision", ((name, 2),), models) for name, models in (entered, counted))
     assert corrections(before, pod) == ({} if before == after else {pod.uid: after})
     assert corrections(after, pod) == {}
+
+
+def test_parts_of_gpus_by_annotations_stay_as_they_were_admitted() -> None:
+    """Annotations of a running pod can change. Its models follow from its node."""
+    raw = {"metadata": {"annotations": {"gpu-fraction": "0.1"}}, "spec": {"containers": [{"name": "a"}]}}
+    pod = replace(seen_pod(1, "vision", 0), pod=counted_pod(pod_from_raw(raw)), kind=T4)
+    entered = Demand("vision", (("nvidia.com/gpu@9/10", 1),))
+    assert corrections(entered, pod) == {pod.uid: Demand("vision", entered.gpus, ("T4",))}
 
 
 def test_a_claim_goes_on_to_count_what_it_counted() -> None:

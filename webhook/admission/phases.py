@@ -11,7 +11,7 @@ from typing import Any
 
 from webhook import engine
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse
-from webhook.engine.quota_requests import NO_REQUESTS, QuotaRequests, requests_of_pod
+from webhook.engine.quota_requests import NO_REQUESTS, QuotaRequests, after_update, requests_of_pod
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.model.json_parts import mapped
@@ -116,7 +116,8 @@ def validate(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts
         of_old = None
         if policies.exceptions.of(request.namespace):
             of_old = policies.in_force(request.namespace, lambda: subject_of(old, "Pod"), now).policy
-        return decide(engine.validate(raw, policy, facts, old=old, namespace=request.namespace, of_old=of_old))
+        outcome = engine.validate(raw, policy, facts, old=old, namespace=request.namespace, of_old=of_old)
+        return decide(after_update(outcome, old, quotas))
     decision = decide(outcome := engine.validate(raw, policy, facts, namespace=request.namespace))
     if not quotas or request.subresource or outcome.refusals or outcome.pod is None:
         return decision

@@ -38,7 +38,7 @@ class _Opinion(NamedTuple):
 
 def steered(policy: Policy, pod: Pod, facts: Facts, findings: list[Finding]) -> list[Injection]:
     """The exclusions of nodes by the enforced rules. What others would exclude, and advice, goes to `findings`."""
-    if not policy.judging_nodes or not (pod.accelerators or pod.resource_claims):
+    if not policy.judging_nodes or not (pod.accelerators or pod.resource_claims or pod.fractions):
         return []
     enforced: list[_Opinion] = []
     for one in _opinions(policy.judging_nodes, pod, facts):
@@ -63,7 +63,7 @@ def steered(policy: Policy, pod: Pod, facts: Facts, findings: list[Finding]) -> 
 
 def refusal(steerers: Sequence[ConfiguredRule], pod: Pod, facts: Facts) -> Iterable[Finding]:
     """A violation of a pod to which every rule leaves a node, and all rules together none."""
-    if len(steerers) < 2 or not (pod.accelerators or pod.resource_claims):
+    if len(steerers) < 2 or not (pod.accelerators or pod.resource_claims or pod.fractions):
         return ()
     *others, last = steerers  # the last is cudaDriver, which takes the longest
     opinions = [one for one in _opinions(others, pod, facts) if any(one.judged.found)]
@@ -85,7 +85,7 @@ def refusal(steerers: Sequence[ConfiguredRule], pod: Pod, facts: Facts) -> Itera
 
 def _opinions(rules: Iterable[ConfiguredRule], pod: Pod, facts: Facts) -> Iterator[_Opinion]:
     for active in rules:
-        judged = active.rule.unsuited(pod, active.settings, facts) if active.rule.unsuited is not None else None
+        judged = active.rule.unsuited and active.rule.unsuited(active.rule.view(pod), active.settings, facts)
         if judged is not None:
             yield _Opinion(active, judged)
 

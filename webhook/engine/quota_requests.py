@@ -26,6 +26,7 @@ from webhook.ledger.verdicts import (
     Verdict,
 )
 from webhook.model.claims import CLAIM, claim_of_kind
+from webhook.model.gpu_fractions import changed_fraction, fraction_faults
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import shortened
@@ -71,20 +72,32 @@ def requests_of_pod(pod: Pod, namespace: str, quotas: Sequence[ConfiguredQuota],
     """What a pod requests, and why it never fits into a shared quota. The rule judges the namespace's own quota."""
     requests: list[tuple[ConfiguredQuota, QuotaRequest]] = []
     findings: list[Finding] = []
+    faults = list(fraction_faults(pod)) if pod.annotations else ()
     for active in quotas:
         quota, is_shared = active.quota, active.quota.scope is QuotaScope.SHARED
         if is_shared:
             findings += _uncounted(uncounted(pod, quota, facts), active)
+            findings += [finding_of(active, fault) for fault in faults]
         whole = pod_demand(pod, namespace, quota.counting, facts)
         demand = whole.all
         if demand is None:
             continue
-        if is_shared:
+        if is_shared and not faults:
             findings += [finding_of(active, objection) for objection in objections(demand, quota)]
         if not demand.is_too_large:
             own = whole.own if whole.reserved else None
             requests.append((active, QuotaRequest(quota, demand, active.mode is Mode.ENFORCE, whole.reserved, own)))
     return QuotaRequests(tuple(requests), tuple(findings)) if requests or findings else NO_REQUESTS
+
+
+def after_update(outcome: Outcome, old: Mapping[str, Any], quotas: Sequence[ConfiguredQuota]) -> Outcome:
+    """The outcome of an update of a pod. Its entries do not change, and so its annotations must not."""
+    pod = outcome.pod
+    if pod is None or not quotas:
+        return outcome
+    found = changed_fraction(pod, pod_from_raw(old, pod.known, pod.namespace))
+    strictest = max(quotas, key=lambda active: active.mode is Mode.ENFORCE)
+    return _with_findings(outcome, [finding_of(strictest, found)]) if found else outcome
 
 
 def requests_of_claim(

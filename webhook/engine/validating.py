@@ -55,7 +55,7 @@ def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterable[Finding]:
     Where no node is left, that alone is said: findings about some of the nodes are left out.
     """
     found = violations(pod, policy.validators, facts)
-    if len(policy.steerers) < 2 or not (pod.accelerators or pod.resource_claims):
+    if len(policy.steerers) < 2 or not (pod.accelerators or pod.resource_claims or pod.fractions):
         return found
     steering = {active.rule.key for active in policy.steerers}
     each, jointly = list(found), list(refusal(policy.steerers, pod, facts))

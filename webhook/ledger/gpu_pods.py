@@ -18,8 +18,9 @@ from webhook.ledger.entries import reservation_key, uid_bytes
 from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, CLAIM_NAME, TEMPLATE, Requests, claim_of_kind, claims_of
+from webhook.model.gpu_fractions import ASKING, KEYS, with_fractions
 from webhook.model.json_parts import listed, mapped
-from webhook.model.pod import APP, INIT, Pod
+from webhook.model.pod import APP, INIT, GpuFraction, Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.selectors import Term
 from webhook.model.shape import SizeError
@@ -58,11 +59,13 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
     pod, metadata = _parts(raw)
     uid, spec, gpu_pod = _uid(metadata), mapped(pod.get("spec")), None
     namespace = sys.intern(str(metadata.get("namespace") or "default"))
-    if any(map(accelerators.of, _resource_names(spec))):
+    annotations = mapped(metadata.get("annotations"))
+    if any(key in annotations for key in ASKING) or any(map(accelerators.of, _resource_names(spec))):
+        said = {"annotations": {key: annotations[key] for key in KEYS if key in annotations}}
         try:
-            read = pod_from_raw({"spec": {key: spec.get(key) for key in _DECISIVE}}, accelerators)
+            read = pod_from_raw({"metadata": said, "spec": {key: spec.get(key) for key in _DECISIVE}}, accelerators)
         except SizeError:  # it was admitted while nobody looked
-            read = pod_from_raw({"spec": {key: spec.get(key) for key in (INIT, APP)}}, accelerators)
+            read = pod_from_raw({"metadata": said, "spec": {key: spec.get(key) for key in (INIT, APP)}}, accelerators)
         if (part := counted_pod(read)) is not None:
             node = spec.get("nodeName")
             gpu_pod = GpuPod(uid, namespace, _name(metadata), part, node=sys.intern(str(node)) if node else "")
@@ -80,11 +83,12 @@ def _resource_names(spec: Mapping[str, Any]) -> Iterator[str]:
 
 def counted_pod(pod: Pod) -> Pod | None:
     """A pod reduced to what quotas count: its GPUs and the nodes that it requires; None where it has no GPUs."""
+    pod = with_fractions(pod) if pod.fractions else pod
     if not pod.gpus:
         return None
     choice = tuple(pod.node_selector.items()), pod.required
     is_long = len(repr(choice)) > _LONGEST_CHOICE
-    return _reduced(tuple(pod.gpus.items()), *(((), None) if is_long else choice), pod.known)
+    return _reduced(tuple(pod.gpus.items()), *(((), None) if is_long else choice), pod.known, pod.fractions)
 
 
 @lru_cache(maxsize=4096)
@@ -93,10 +97,17 @@ def _reduced(
     selector: tuple[tuple[str, str], ...],
     required: tuple[Term, ...] | None,
     known: Accelerators,
+    fractions: tuple[GpuFraction, ...],
 ) -> Pod:
     found = tuple([gpu for name, _ in gpus if (gpu := known.of(name)) is not None])
     return replace(
-        NO_POD, gpus=dict(gpus), accelerators=found, node_selector=dict(selector), required=required, known=known
+        NO_POD,
+        gpus=dict(gpus),
+        accelerators=found,
+        node_selector=dict(selector),
+        required=required,
+        known=known,
+        fractions=fractions,
     )
 
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Protocol
 
@@ -192,8 +192,8 @@ def recounted(
     """Uid -> demand of the entries that count otherwise by now. Pods alike are compared once; `demands` are theirs now.
 
     A pod counts what was known when it was created until it is on a node whose labels say what its GPUs are; from then
-    on it counts these. A claim goes on to count what it counted. Names of resources and models that today's policies no
-    longer use are replaced.
+    on it counts these. Parts of GPUs that it asked for itself stay, because annotations can change. A claim goes on to
+    count what it counted. Names of resources and models that today's policies no longer use are replaced.
     """
     known: dict[tuple[int, int], Demand | None] = {}
     changes: dict[bytes, Demand] = {}
@@ -203,6 +203,7 @@ def recounted(
             continue
         pair = id(entered), id(now)
         if pair not in known:
+            now = replace(now, gpus=entered.gpus) if pod.pod.fractions else now
             is_due = _says_its_gpus(pod.kind, counting) or _is_outdated(entered, now, counting)
             known[pair] = now if is_due and now != entered else None
         if (change := known[pair]) is not None:

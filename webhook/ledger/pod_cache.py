@@ -301,10 +301,13 @@ class PodCache:
         except ValueError as error:
             self._ignore(error)
             return self._known(raw)
-        if stored.gpu_pod is not None and (known := self._table.get(stored.uid)) is not None:
-            seen, read = known[0], stored.gpu_pod
+        if (known := self._table.get(stored.uid)) is not None and (stored.gpu_pod or known[0].pod.fractions):
+            seen, read = known[0], stored.gpu_pod or known[0]
+            if seen.pod.fractions:
+                read = replace(read, pod=seen.pod)  # what it asked for by annotations when it came
             if (seen.pod, seen.requests, seen.node) == (read.pod, read.requests, read.node):
                 return replace(stored, gpu_pod=seen)
+            return replace(stored, gpu_pod=read)
         return stored
 
     def _known(self, raw: object) -> StoredPod | None:

@@ -100,9 +100,9 @@ OTHER_CLASSES = r"compute-domain-(daemon|default-channel)\.nvidia\.com|(mrdma|ne
 
 _OTHERS = re.compile(f"{_CLASS}({OTHER_CLASSES})")
 
-GPU_ATTRIBUTES = frozenset(
-    {"nvidia.com/gpumem", "nvidia.com/gpucores", "nvidia.com/gpumem-percentage", "nvidia.com/priority"}
-)
+GPU = "nvidia.com/gpu"
+GPUMEM, GPUCORES, PERCENTAGE = "nvidia.com/gpumem", "nvidia.com/gpucores", "nvidia.com/gpumem-percentage"
+GPU_ATTRIBUTES = frozenset({GPUMEM, GPUCORES, PERCENTAGE, "nvidia.com/priority"})
 """Names that describe a share of a GPU. Another webhook (HAMi) may turn them into a GPU later."""
 
 

@@ -3,6 +3,7 @@
 import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -141,6 +142,22 @@ class Volume(NamedTuple):
     is_huge: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class GpuFraction:
+    """GPUs of which a container gets a part: `part` of each, or `mib` of its memory in MiB, whichever is more.
+
+    `by_annotation`: annotations ask for the GPUs (KAI, Run:ai), and only `webhook.model.gpu_fractions` makes GPUs of
+    them. Otherwise they are units of nvidia.com/gpu that the container requests (HAMi).
+    """
+
+    devices: int
+    part: Fraction
+    mib: int = 0
+    container: int = 0
+    """Its place among the containers of the pod."""
+    by_annotation: bool = False
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Pod:
     """The requests of a pod, and where it may run.
@@ -195,6 +212,8 @@ class Pod:
     """The name in spec.os, such as windows."""
     namespace: str = ""
     """Empty where neither the pod nor the request names a namespace."""
+    fractions: tuple[GpuFraction, ...] = ()
+    """GPUs of which the pod gets a part, by annotations or by attributes of a GPU."""
 
     @property
     def gpu_count(self) -> int:

@@ -6,6 +6,7 @@ from math import ceil
 from typing import Any
 
 from webhook.model.accelerators import BUILT_IN, GPU_ATTRIBUTES, Accelerator, Accelerators
+from webhook.model.gpu_fractions import fractions_of
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.node import Toleration, toleration_from_raw
 from webhook.model.pod import (
@@ -62,6 +63,8 @@ def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, 
     resources = mapping(spec.get("resources"), "resources")
     for key in ("limits", "requests") if resources else ():
         entries(resources.get(key), "resources", key)
+    annotations = metadata.get("annotations") or {}
+    node_name = text(spec.get("nodeName"), "nodeName")
     return Pod(
         containers=containers,
         volumes=each(spec, "volumes", _volume),
@@ -69,7 +72,7 @@ def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, 
         tolerations=each(spec, "tolerations", _toleration),
         required=_required(nodes.get(_REQUIRED)),
         preferred=each(nodes, _PREFERRED, _preference, at=_NODES),
-        node_name=text(spec.get("nodeName"), "nodeName"),
+        node_name=node_name,
         runtime_class=None if runtime_class is None else text(runtime_class, "runtimeClassName"),
         host_ipc=spec.get("hostIPC") is True,
         host_network=spec.get("hostNetwork") is True,
@@ -87,11 +90,12 @@ def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, 
         resources=resources,
         overhead=entries(spec.get("overhead"), "overhead"),
         is_gated=bool(spec.get("schedulingGates")),
-        annotations=metadata.get("annotations") or {},
+        annotations=annotations,
         labels=labels,
         owner_kind=owner_kind(metadata),
         namespace=namespace or _text(metadata.get("namespace")),
         has_started=part(pod, "status", "startTime") is not None,
+        fractions=fractions_of(annotations, containers, gpus, node_name) if annotations or gpus else (),
     )
 
 

@@ -17,16 +17,20 @@ or from the selectors of the request. The nodes that a pod selects say nothing: 
 import re
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
 
 from webhook.facts.facts import ClusterFacts
+from webhook.gpus.gpu_memory import memory_of
 from webhook.gpus.gpu_shares import share_of
 from webhook.gpus.gpu_table import GPUS, GpuTable
-from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, Vendor, accelerator
+from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, GPU, Accelerators, Vendor, accelerator
 from webhook.model.claims import MOST_ALLOCATED, TEMPLATE, TOO_LARGE, Devices, Requests, claims_of
-from webhook.model.pod import Pod
+from webhook.model.gpu_fractions import with_fractions
+from webhook.model.pod import GpuFraction, Pod
 from webhook.quota.amounts import is_unknown_slice
 from webhook.quota.quotas import ANY_NODES, ClaimedDevices, ClaimedRequest, Counting, Demand, Nodes
-from webhook.quota.unit_parts import WHOLE_UNITS, UnitParts, unit_parts, with_part
+from webhook.quota.unit_parts import WHOLE, WHOLE_UNITS, UnitParts, unit_parts, with_part
 
 MOST_UNITS = 10**15
 """Most units of one resource that a pod counts: more than any limit allows, and exact in every reader of JSON."""
@@ -52,7 +56,7 @@ class PodDemand:
 
 def pod_demand(pod: Pod, namespace: str, counting: Counting, facts: ClusterFacts) -> PodDemand:
     """What a pod of a namespace counts together with the claims that Kubernetes makes for it."""
-    own = None
+    own, pod = None, with_fractions(pod) if pod.fractions else pod
     if pod.gpus:
         nodes = Nodes([one.labels for one in facts.selected_nodes(pod)])
         own = demand_of(pod, namespace, counting, unit_parts(pod, facts, counting.catalogue.table), nodes)
@@ -73,22 +77,49 @@ def demand_of(
     """The GPUs that the scheduler reserves for a pod, and the models it may land on; None for a pod without GPUs.
 
     `parts` says what units of its resources are, where they are no whole GPUs. Weights of the policy come before it.
-    Attributes of a GPU, such as its share of memory (nvidia.com/gpumem), are no GPUs and never count.
+    Parts of GPUs that the pod asks for itself come before `parts`. Attributes of a GPU, such as its share of memory
+    (nvidia.com/gpumem), are no GPUs by themselves.
     """
     if not pod.gpus:
         return None
     gpus: dict[str, int] = {}
     table = counting.catalogue.table
-    for resource, count in pod.gpus.items():
+    own = pod.fractions if GPU not in counting.weights else ()
+    for one in own:
+        name = with_part(GPU, part) if (part := _part(one, nodes, counting)) < 1 else GPU
+        gpus[name] = min(gpus.get(name, 0) + one.devices, MOST_UNITS)
+    for resource, requested in pod.gpus.items():
+        count = requested - sum(one.devices for one in own) if resource == GPU and own else requested
+        if count <= 0:
+            continue
         name = entered_name(resource, counting.named, counting.accelerators, table)
         if resource in parts and resource not in counting.weights:
             name = with_part(resource, parts[resource])
         gpus[name] = min(gpus.get(name, 0) + count, MOST_UNITS)
     kinds = [share_of(labels, table) for labels in nodes.labels] if parts else ()
-    are_shares = all(
+    are_shares = bool(own) or all(
         gpu.is_shared or (kinds and all(one.is_shared(gpu.resource) for one in kinds)) for gpu in pod.accelerators
     )
     return Demand(namespace, tuple(sorted(gpus.items())), counting.models_of(pod, nodes), are_shares=are_shares)
+
+
+_FINEST = 1000
+"""Memory counts in so many parts of a GPU, rounded up."""
+
+
+def _part(fraction: GpuFraction, nodes: Nodes, counting: Counting) -> Fraction:
+    """The part of each GPU; memory counts as its part of the smallest GPU that the pod could get, else as all of it."""
+    if not fraction.mib:
+        return fraction.part
+    size, table, smallest = fraction.mib * 2**20, counting.catalogue.table, 0
+    for labels in nodes.labels:
+        models = counting.catalogue.models_at(labels)
+        memory = memory_of(GPU, labels, share_of(labels, table), models, table)
+        if memory.least is None:
+            return WHOLE
+        if memory.least >= size:  # it does not fit on smaller ones
+            smallest = min(smallest or memory.least, memory.least)
+    return max(fraction.part, Fraction(ceil(Fraction(size * _FINEST, smallest)), _FINEST)) if smallest else WHOLE
 
 
 # Names

@@ -401,6 +401,7 @@ RULE = Rule(
         )
     ),
     settings=Settings,
+    judges_fractions=True,
     validate=validate,
     unsuited=unsuited,
     stage=Stage.STEERING,

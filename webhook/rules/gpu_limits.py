@@ -12,6 +12,8 @@ node, or for 8 if no node lists any: a violation if these exceed the maximum, el
 of `gpuQuota`, and a share by time-slicing or MPS as its part of a GPU, if all nodes that the pod could run on say so: 9
 of 24 shares are 3/8.
 
+A GPU of which a pod gets a part, by the annotation `gpu-fraction` or `gpu-memory` of KAI and Run:ai, counts as one.
+
 Not counted are claims beyond the first 4,096 of a namespace, and device classes of unknown names in `resources`.
 """
 
@@ -26,6 +28,7 @@ from webhook.gpus.gpu_shares import SHAREABLE
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.claims import MOST_CLAIMS, ClaimObject, is_too_many
 from webhook.model.edits import AddGpuLimit
+from webhook.model.gpu_fractions import fraction_faults
 from webhook.model.pod import Container, GpuRequest, Pod
 from webhook.model.shape import spelled
 from webhook.model.wording import PLATFORM_TEAM, cut, few, not_enabled
@@ -92,6 +95,8 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         parts = parts_of(pod, facts, settings.catalogue, settings.weights, counts_slices=settings.count_shares)
     if pod.resources:
         yield from _of_the_whole(pod)
+    if pod.annotations:
+        yield from (one.as_advice for one in fraction_faults(pod))
     for container in pod.containers:
         yield from _wrong_amounts(container, are_repaired=settings.requests_only == "repair")
         if len(container.gpu_requests) > 1:
@@ -299,6 +304,7 @@ RULE = Rule(
     "and nothing keeps a pod from taking all GPUs of a node.",
     example=Example(training_pod(resources="{requests: {nvidia.com/gpu: 4}}")),
     settings=Settings,
+    judges_fractions=True,
     mutate=mutate,
     validate=validate,
     validate_claim=validate_claim,

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from webhook.model.gpu_fractions import ASKING
 from webhook.model.node import Taint, Toleration, distinct
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_extended
@@ -24,9 +25,6 @@ from webhook.yaml_files.camel_model import CamelModel
 
 _VENDORS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 """Prefixes of resource names of GPU vendors. Their other devices, such as network cards, are on GPU nodes, too."""
-_FRACTIONS = ("gpu-fraction", "gpu-memory")
-"""Annotations by which the schedulers of KAI and Run:ai give a pod a part of a GPU without any resource request.
-Source: pkg/common/constants of kai-scheduler/KAI-Scheduler."""
 
 
 class NodeTaint(CamelModel):
@@ -114,7 +112,7 @@ def _belongs_there(pod: Pod, settings: Settings) -> bool:
         return True
     if settings.tolerate_all == "allow" and any(not toleration.key for toleration in pod.tolerations):
         return True
-    if any(annotation in pod.annotations for annotation in _FRACTIONS):
+    if any(annotation in pod.annotations for annotation in ASKING):
         return True
     if any(container.has_claims or container.asks_gpu_attributes for container in pod.containers):
         return True

@@ -10,6 +10,11 @@ each, and its units as the largest part that they could be: `nvidia.com/mig-1g.1
 of 40 GB. Once the pod is on a node, it counts what this node has. A node whose labels are missing or contradict each
 other leaves the model open, and has whole GPUs; so declare pools that may have no node under `nodePools`.
 
+Parts of GPUs by the annotations of KAI and Run:ai count as well: `gpu-fraction`, or `gpu-memory` as its part of the
+smallest GPU that the pod could get, times `gpu-fraction-num-devices`. An update must not change them, and what cannot
+be read is refused. HAMi's `nvidia.com/gpumem` (in MiB), `gpumem-percentage` and `gpucores` count alike. Memory counts as
+the whole GPU where a node does not say how much its GPUs have.
+
 GPUs by resource claims count as well: a pod brings what its templates request, and a claim that somebody makes counts
 until it is deleted ([GPUs by DRA](dra.md#quotas)). `_quotas.yaml` declares [quotas that several namespaces
 share](#shared-quotas).
@@ -25,6 +30,7 @@ from pydantic import AfterValidator, Field, PrivateAttr
 
 from webhook.gpus.gpu_model import some_values
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, accelerators_in
+from webhook.model.gpu_fractions import FAULT, fraction_faults
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.quota.demand import pod_demand
@@ -142,6 +148,9 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     """Refuse a pod that exceeds a limit by itself, or that does not say which GPUs it would use."""
     if not settings.limits:
         return
+    if faults := list(fraction_faults(pod)) if pod.annotations else ():
+        yield from faults
+        return
     for violation in uncounted(pod, settings.quota, facts):
         yield violation if settings.claims is ClaimsMode.DENY else violation.as_advice
     demand = pod_demand(pod, "", settings.quota.counting, facts).all
@@ -160,5 +169,6 @@ RULE = Rule(
     example=Example(_FOUR_MORE, {"gpus": 8}, beside=_SIX),
     settings=Settings,
     validate=validate,
+    faults=frozenset({FAULT}),
     can_validate=lambda settings: bool(settings.limits),
 )

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import ClaimObject
 from webhook.model.edits import Edit
+from webhook.model.gpu_fractions import with_fractions
 from webhook.model.node import Toleration
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
@@ -132,6 +133,9 @@ class Rule:
     stage: Stage = Stage.COMPLETION
     faults: frozenset[str] = frozenset()
     """The faults that its violations name. Advice of other rules about such a fault is left out."""
+    judges_fractions: bool = False
+    """True if `validate` and `unsuited` see the GPUs that a pod asks for by annotations of KAI and Run:ai. Other rules
+    see a pod without them, because no device plugin gives such GPUs."""
     only_advises: bool = False
     """True if `validate` yields nothing but advice, so that the rule refuses no pod in any mode."""
     may_fail_api_validation: bool = False
@@ -162,6 +166,10 @@ class Rule:
     """The labels of pods that these settings read. Pods that differ in one of them are not alike."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()
     """What these settings name in the cluster. The doctor checks that it exists."""
+
+    def view(self, pod: Pod) -> Pod:
+        """The pod as the rule judges it."""
+        return with_fractions(pod) if pod.fractions and self.judges_fractions else pod
 
     @property
     def injects(self) -> bool:

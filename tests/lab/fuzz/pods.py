@@ -89,6 +89,9 @@ ANNOTATIONS = (
     "example.com/note",
     "gpupolicy.dev/policy",
     "gpupolicy.dev/injected",
+    "gpu-fraction",
+    "gpu-memory",
+    "gpu-fraction-num-devices",
 )
 LABEL_KEYS, LABEL_VALUES = ("pool", "zone", "gen", "example.com/x"), ("gpu", "cpu", "a", "b", "old", "new", "5")
 
@@ -251,7 +254,7 @@ def _labels(draw: Draw, _spec: Raw, metadata: Raw) -> None:
 
 def _annotations(draw: Draw, _spec: Raw, metadata: Raw) -> None:
     metadata.setdefault("annotations", {})[draw.choice(ANNOTATIONS)] = draw.choice(
-        ("nvidia.com/gpu=all", "strict@0", "")
+        ("nvidia.com/gpu=all", "strict@0", "", "0.5", "2", "8192")
     )
 
 
