@@ -12,8 +12,8 @@ other leaves the model open, and has whole GPUs; so declare pools that may have 
 
 Parts of GPUs by the annotations of KAI and Run:ai count as well: `gpu-fraction`, or `gpu-memory` as its part of the
 smallest GPU that the pod could get, times `gpu-fraction-num-devices`. An update must not change them, and what cannot
-be read is refused. HAMi's `nvidia.com/gpumem` (in MiB), `gpumem-percentage` and `gpucores` count alike. Memory counts as
-the whole GPU where a node does not say how much its GPUs have.
+be read is refused. HAMi's `nvidia.com/gpumem` (in MiB), `gpumem-percentage` and `gpucores` count alike. Memory counts
+as the whole GPU where a node does not say how much its GPUs have.
 
 GPUs by resource claims count as well: a pod brings what its templates request, and a claim that somebody makes counts
 until it is deleted ([GPUs by DRA](dra.md#quotas)). `_quotas.yaml` declares [quotas that several namespaces
