@@ -53,6 +53,7 @@ LABELS = {
     "gpu_policy_warning_events_waiting": set(),
     "gpu_policy_quota_used": {"quota", "limit"},
     "gpu_policy_quota_used_by_claims": {"quota", "limit"},
+    "gpu_policy_quota_gated": {"quota", "limit"},
     "gpu_policy_quota_hard": {"quota", "limit"},
     "gpu_policy_quota_entries": {"quota"},
     "gpu_policy_quota_unconfirmed": {"quota"},

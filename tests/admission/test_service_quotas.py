@@ -301,3 +301,65 @@ def test_what_keeps_a_pod_out_is_said_with_found_bound_and_remedy(
     status = _answered(site, monkeypatch, verdict)
     assert (status["code"], said in status["message"]) == (code, True), status
     assert status.get("details") == ({"retryAfterSeconds": 1} if code == 429 else None)
+
+
+GATES = [{"name": "kueue.x-k8s.io/admission"}, {"name": "kueue.x-k8s.io/topology"}]
+
+
+def gated(gpus: int, gates: int, **metadata: Any) -> dict[str, Any]:
+    """A pod with so many scheduling gates."""
+    raw = pod(gpus)
+    return {
+        **raw,
+        "metadata": {**raw["metadata"], **metadata},
+        "spec": {**raw["spec"], "schedulingGates": GATES[:gates]},
+    }
+
+
+def update(site: Site, before: int, after: int, number: int = 1, **parts: Any) -> str:
+    """The refusal of an update of a pod of 2 GPUs from so many gates to so many."""
+    old = gated(2, before)
+    old["metadata"]["uid"] = str(UUID(int=number))
+    new = gated(2, after, **parts.pop("metadata", {}))
+    return str(
+        site.ask("/validate", new, number, operation="UPDATE", old=old, **parts).get("status", {}).get("message", "")
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "parts", "entered"),
+    [
+        (2, 1, {}, set()),
+        (1, 0, {}, {1}),
+        (2, 0, {}, {1}),
+        (0, 0, {}, set()),
+        (1, 0, {"dryRun": True}, set()),
+        (1, 0, {"subResource": "status"}, set()),
+        (1, 0, {"metadata": {"deletionTimestamp": "2027-01-01T00:00:00Z"}}, set()),
+    ],
+)
+def test_a_pod_is_entered_when_its_last_gate_goes(
+    site: Site, before: int, after: int, parts: dict[str, Any], entered: set[int]
+) -> None:
+    for number in (1, 2, 3):
+        assert "status" not in site.ask("/validate", gated(2, 1), number)
+    assert site.entered == set()
+    assert update(site, before, after, **parts) == ""
+    assert site.entered == entered
+
+
+def test_of_two_gated_pods_that_do_not_fit_together_the_second_may_not_start(site: Site) -> None:
+    assert update(site, 1, 0, 1) == ""
+    assert update(site, 1, 0, 2) == full(2)
+
+
+def test_where_gated_pods_count_at_once_they_are_entered_when_they_are_created(tmp_path: Path) -> None:
+    site = Site(tmp_path, gated="now")
+    assert "status" not in site.ask("/validate", gated(2, 1), 1)
+    assert site.ask("/validate", gated(2, 1), 2)["status"]["message"] == full(2)
+    assert update(site, 1, 0, 3) == ""
+    assert site.entered == {1}
+
+
+def test_a_gated_pod_that_can_never_start_is_refused_at_once(site: Site) -> None:
+    assert "allows 4 GPUs in all" in str(site.ask("/validate", gated(5, 1))["status"]["message"])

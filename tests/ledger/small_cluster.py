@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from uuid import UUID
 
 from webhook.kubernetes.api_errors import ConflictError
@@ -37,6 +38,10 @@ class Truth:
         self.live[pod.uid] = pod
         self.stored.add(pod.uid)
         self.events.append(("ADDED", pod))
+
+    def start(self, uid: bytes) -> None:
+        """The last gate of a pod goes."""
+        self.store(replace(self.live[uid], is_gated=False))
 
     def delete(self, uid: bytes) -> None:
         self.events.append(("DELETED", self.live.pop(uid)))
@@ -82,6 +87,9 @@ class LateView:
 
     def gone_among(self, uids) -> set[bytes]:
         return uids & self._gone
+
+    def gated_among(self, uids) -> set[bytes]:
+        return {uid for uid in uids & self._live.keys() if self._live[uid].is_gated}
 
     def seen(self, namespace: str | None = None) -> list[GpuPod]:
         return [pod for pod in self._live.values() if namespace in (None, pod.namespace)]

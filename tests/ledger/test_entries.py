@@ -71,6 +71,8 @@ def test_uids_are_16_bytes():
         pytest.param({"kinds": [{"gpus": {}, "requests": [7]}]}, "kinds.0.requests.0: Input should", id="no request"),
         pytest.param({"entries": {"a": {"0": ""}}}, "entries.a.0: no kind has this number", id="no kind"),
         pytest.param({"entries": {"a": {"-1": ""}}, "kinds": [KIND]}, "entries.a.-1: no kind", id="negative"),
+        pytest.param({"entries": {}, "rounds": {"x": ""}}, "rounds.x: expected a number", id="rounds"),
+        pytest.param({"entries": {}, "rounds": {"1": "%"}}, "rounds.1: uids are no base64", id="uids of rounds"),
         pytest.param({"entries": {"a": {"0": "%"}}, "kinds": [KIND]}, "entries.a.0: uids are no base64", id="base64"),
         pytest.param(
             {"entries": {"a": {"0": "é"}}, "kinds": [KIND]}, "entries.a.0: uids are no base64", id="not ASCII"

@@ -158,6 +158,20 @@ class LedgerMachine(RuleBasedStateMachine):
         elif pod.uid not in self.begun:
             self._is_justified(self.replicas[replica], pod)
 
+    @rule(namespace=NAMESPACES, gpus=GPUS)
+    def create_gated(self, namespace, gpus):
+        """A queue holds it back."""
+        self.truth.store(replace(self._pod(namespace, gpus), is_gated=True))
+
+    @precondition(lambda self: self.gated)
+    @rule(replica=REPLICA, pick=PICK, disturbances=DISTURBANCES)
+    def ungate(self, replica, pick, disturbances):
+        """The queue takes the last gate away, perhaps once more: another webhook may have refused that."""
+        pod = self._picked(self.gated, pick)
+        self.acting, self.disturbances = replica, iter(disturbances)
+        self._admit(replica, replace(pod, is_gated=False))
+        self.disturbances = iter(())
+
     @precondition(lambda self: self.begun)
     @rule(replica=REPLICA, pick=PICK, disturbances=DISTURBANCES)
     def ask_again(self, replica, pick, disturbances):
@@ -254,7 +268,7 @@ class LedgerMachine(RuleBasedStateMachine):
         for quota in QUOTAS:
             admitted = [
                 (pod, by[quota.key])
-                for uid, pod in self.truth.live.items()
+                for uid, pod in self.started.items()
                 if quota.key in (by := self.admitted_by.get(uid, {}))
             ]
             if any(by is NARROWER for _, by in admitted):
@@ -275,11 +289,19 @@ class LedgerMachine(RuleBasedStateMachine):
                 replica.reconciler.reconcile()
             self.now += IN_FLIGHT + 1
         for quota in QUOTAS:
-            live = {uid for uid, pod in self.truth.live.items() if quota.covers(pod.namespace)}
+            live = {uid for uid, pod in self.started.items() if quota.covers(pod.namespace)}
             held = self.store.read(quota.key, 1)
             assert live == (set(held.entries.by_uid) if held else set())
 
     # Steps
+
+    @property
+    def gated(self) -> dict[bytes, GpuPod]:
+        return {uid: pod for uid, pod in self.truth.live.items() if pod.is_gated}
+
+    @property
+    def started(self) -> dict[bytes, GpuPod]:
+        return {uid: pod for uid, pod in self.truth.live.items() if not pod.is_gated}
 
     def _pod(self, namespace: str, gpus: int) -> GpuPod:
         self.numbers += 1
@@ -293,9 +315,11 @@ class LedgerMachine(RuleBasedStateMachine):
         since = self.now if begun is None else begun
         asked = self.now
         claims = self._claims(self.replicas[replica], pod)
-        verdicts = self.replicas[replica].ledgers.reserve(pod.uid, claims, self.now + WEBHOOK_TIMEOUT, name=pod.name)
+        starts, until = pod.uid in self.truth.stored, self.now + WEBHOOK_TIMEOUT
+        verdicts = self.replicas[replica].ledgers.reserve(pod.uid, claims, until, name=pod.name, starts=starts)
         in_time = self.now - asked <= WEBHOOK_TIMEOUT and self.now - since <= REQUEST_TIMEOUT
-        if in_time and all(isinstance(verdict, Granted) for verdict in verdicts) and pod.uid not in self.truth.stored:
+        possible = not starts or pod.uid in self.gated
+        if in_time and all(isinstance(verdict, Granted) for verdict in verdicts) and possible:
             self.begun[pod.uid] = (since, pod)
             self.admitted_by[pod.uid] = {claim.quota.key: claim.quota for claim in claims}
         elif any(isinstance(verdict, REFUSALS) for verdict in verdicts):
@@ -307,7 +331,7 @@ class LedgerMachine(RuleBasedStateMachine):
         held = self.store.read(SHARED.key, 1)
         entries = held.entries.by_uid if held else {}
         own = {uid for uid, demand in entries.items() if demand.namespace == pod.namespace}
-        unstored = own - self.truth.live.keys()
+        unstored = own - self.started.keys()
         assert unstored if verdict.excess.used else verdict.excess.asks > verdict.most
 
     def _is_justified(self, replica: Replica, pod: GpuPod) -> None:
@@ -321,7 +345,9 @@ class LedgerMachine(RuleBasedStateMachine):
                 is_known = (
                     replica.view.is_live(uid) or replica.view.is_gone(uid) or ledger.cache.outlasted(uid, self.now)
                 )
-                if claim.quota.covers(demand.namespace) and (uid in self.truth.live or not is_known):
+                is_waiting = uid in replica.view.gated_among({uid}) and ledger.cache.outlasted(uid, self.now)
+                lives = uid in self.started or (uid in self.gated and not is_waiting)
+                if claim.quota.covers(demand.namespace) and (lives or not is_known):
                     blockers.append(demand)
             used = sum(dict(demand.gpus)["nvidia.com/gpu"] for demand in blockers)
             if used + pod.pod.gpu_count > claim.quota.limits[0].hard:
@@ -333,7 +359,10 @@ class LedgerMachine(RuleBasedStateMachine):
         if possible:
             _, pod = self._picked(possible, pick)
             del self.begun[pod.uid]
-            self.truth.store(pod)
+            if pod.uid in self.gated:
+                self.truth.start(pod.uid)
+            elif pod.uid not in self.truth.stored:
+                self.truth.store(pod)
 
     def _delete(self, pick: int) -> None:
         if self.truth.live:

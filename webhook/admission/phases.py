@@ -117,12 +117,28 @@ def validate(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts
         if policies.exceptions.of(request.namespace):
             of_old = policies.in_force(request.namespace, lambda: subject_of(old, "Pod"), now).policy
         outcome = engine.validate(raw, policy, facts, old=old, namespace=request.namespace, of_old=of_old)
-        return decide(after_update(outcome, old, quotas))
-    decision = decide(outcome := engine.validate(raw, policy, facts, namespace=request.namespace))
-    if not quotas or request.subresource or outcome.refusals or outcome.pod is None:
+        outcome = after_update(outcome, old, quotas)
+    else:
+        outcome = engine.validate(raw, policy, facts, namespace=request.namespace)
+    decision = decide(outcome)
+    if not quotas or outcome.refusals or outcome.pod is None or not enters(request):
         return decision
-    known = facts_under(policy, facts)
-    return replace(decision, requests=requests_of_pod(outcome.pod, request.namespace, quotas, known))
+    known, starts = facts_under(policy, facts), request.operation == "UPDATE"
+    return replace(decision, requests=requests_of_pod(outcome.pod, request.namespace, quotas, known, starts=starts))
+
+
+def enters(request: AdmissionRequest) -> bool:
+    """Whether the pod of a request begins to count against quotas: it is created, or loses its last scheduling gate.
+
+    A pod that is being deleted is never scheduled, so it may lose its gates.
+    """
+    if request.subresource:
+        return False
+    if request.operation == "CREATE":
+        return True
+    is_kept = mapped(request.object, "metadata").get("deletionTimestamp") is None
+    had, has = (mapped(one, "spec").get("schedulingGates") for one in (request.old_object, request.object))
+    return bool(had) and not has and is_kept
 
 
 def malformed(error: ShapeError) -> Decision:

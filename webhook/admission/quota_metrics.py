@@ -67,6 +67,12 @@ class QuotaMetrics(Observer):
                 lambda: self._by_limit(lambda usage: usage.by_claims),
             ),
             (
+                "gated",
+                "What pods with scheduling gates will use of a quota when they start; no part of used.",
+                ("quota", "limit"),
+                lambda: self._by_limit(_gated),
+            ),
+            (
                 "hard",
                 f"What a quota allows, by {limits}",
                 ("quota", "limit"),
@@ -125,3 +131,7 @@ class QuotaMetrics(Observer):
 
 def _label(limit: Limit) -> str:
     return "gpus" if limit.measure is Measure.GPUS else f"{limit.measure}:{limit.name}"
+
+
+def _gated(usage: Usage) -> Mapping[Limit, Fraction]:
+    return {limit: usage.gated.get(limit, Fraction(0)) for limit in usage.quota.limits}

@@ -54,6 +54,7 @@ def reserve(decision: Decision, request: AdmissionRequest, ledgers: Ledgers | No
                 name=_name(request),
                 takes_over=wanted.takes_over,
                 stands_for=wanted.stands_for,
+                starts=wanted.starts,
             )
         return verdicts
 
@@ -179,7 +180,7 @@ class Service:
 
     def validate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer the validating phase, which may have to wait for the ledgers of quotas."""
-        if review.operation == "CREATE" and self.policies.current.quotas_for(review.namespace):
+        if self.policies.current.quotas_for(review.namespace) and phases.enters(review):
             budget.may_block()  # now: after the decision, the server would have it made anew
         known = self._with_images(facts, review, budget)
         decision = phases.validate(review, self.policies.current, known, self._clock())

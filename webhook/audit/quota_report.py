@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.engine.quota_usage import Place, Status, statuses
-from webhook.ledger.ledger_store import GpuPod, entered_demand
+from webhook.ledger.ledger_store import GpuPod, entered_demand, gated_demands
 from webhook.model.wording import few
 from webhook.outcome import printable
 from webhook.policy.policy_quotas import ConfiguredQuota
@@ -20,7 +20,7 @@ from webhook.quota.amounts import Usage
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import QuotaScope
 
-_KEYS = ("name", "hard", "used", "byClaims", "units")
+_KEYS = ("name", "hard", "used", "byClaims", "units", "gated")
 """The keys of a limit in a GPUQuota object, in the order of LimitUsage."""
 
 
@@ -29,7 +29,7 @@ class LimitUsage:
     """One limit of a quota, as texts of exact numbers. `name` is the model or the resource; empty for all GPUs.
 
     `by_claims` is the part of `used` that claims count; empty where none does. `units` is how many units of resources
-    and devices `used` is; empty where each is a whole GPU.
+    and devices `used` is; empty where each is a whole GPU. `gated` is what pods with scheduling gates will use.
     """
 
     name: str
@@ -37,6 +37,7 @@ class LimitUsage:
     used: str
     by_claims: str = ""
     units: str = ""
+    gated: str = ""
 
     @property
     def share(self) -> Fraction | None:
@@ -114,10 +115,10 @@ def quotas_in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Itera
     in_use = []
     for active in every.values():
         quota = active.quota
-        covered = (pod for name, of_one in by_namespace.items() if quota.covers(name) for pod in of_one)
+        covered = [pod for name, of_one in by_namespace.items() if quota.covers(name) for pod in of_one]
         demands = (entered_demand(pod, quota.counting) for pod in covered)
         counts = Counter(demand for demand in demands if demand is not None)
-        in_use.append(QuotaInUse(active, Usage.of(counts, quota, names)))
+        in_use.append(QuotaInUse(active, Usage.of(counts, quota, names, gated_demands(covered, quota.counting))))
     return in_use
 
 
@@ -215,10 +216,11 @@ def _amount(part: LimitUsage) -> str:
 
 
 def _rest(part: LimitUsage) -> str:
-    """The rest of the limit, how much of the usage comes by claims, and how many units it is."""
+    """The rest of the limit, how much of the usage comes by claims, how many units it is, and what is gated."""
     claimed = f"{part.by_claims} by claims" if part.by_claims else ""
     units = f"{part.units} {'unit' if part.units == '1' else 'units'}" if part.units else ""
-    return printable(", ".join(filter(None, (part.rest, claimed, units))))
+    gated = f"{part.gated} gated" if part.gated else ""
+    return printable(", ".join(filter(None, (part.rest, claimed, units, gated))))
 
 
 def _bar(part: LimitUsage, width: int) -> str:

@@ -36,10 +36,10 @@ from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts
-from webhook.quota.demand import claim_demand, looked_up, pod_demand
+from webhook.quota.demand import PodDemand, claim_demand, looked_up, pod_demand
 from webhook.quota.objections import objections, uncounted, uncounted_claim
 from webhook.quota.quota_wording import is_unspecified
-from webhook.quota.quotas import ClaimsMode, Demand, Limit, OnLedgerFailure, Quota, QuotaScope
+from webhook.quota.quotas import ClaimsMode, Counting, Demand, Gated, Limit, OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
 
@@ -56,20 +56,26 @@ class QuotaRequests:
     """What a pod or claim requests of the quotas of its namespace. `findings` are true whatever else is in use.
 
     `takes_over` is the key of the entry that the entry of a claim replaces; empty for a pod. `stands_for` says that the
-    replaced entry belongs to a pod.
+    replaced entry belongs to a pod. `starts` says that the pod is stored already, and loses its last scheduling gate.
     """
 
     requests: tuple[tuple[ConfiguredQuota, QuotaRequest], ...] = ()
     findings: tuple[Finding, ...] = ()
     takes_over: bytes = b""
     stands_for: bool = False
+    starts: bool = False
 
 
 NO_REQUESTS = QuotaRequests()
 
 
-def requests_of_pod(pod: Pod, namespace: str, quotas: Sequence[ConfiguredQuota], facts: ClusterFacts) -> QuotaRequests:
-    """What a pod requests, and why it never fits into a shared quota. The rule judges the namespace's own quota."""
+def requests_of_pod(
+    pod: Pod, namespace: str, quotas: Sequence[ConfiguredQuota], facts: ClusterFacts, *, starts: bool = False
+) -> QuotaRequests:
+    """What a pod requests, and why it never fits into a shared quota. The rule judges the namespace's own quota.
+
+    `starts`: the pod is stored, and loses its last scheduling gate now.
+    """
     requests: list[tuple[ConfiguredQuota, QuotaRequest]] = []
     findings: list[Finding] = []
     faults = list(fraction_faults(pod)) if pod.annotations else ()
@@ -79,15 +85,25 @@ def requests_of_pod(pod: Pod, namespace: str, quotas: Sequence[ConfiguredQuota],
             findings += _uncounted(uncounted(pod, quota, facts), active)
             findings += [finding_of(active, fault) for fault in faults]
         whole = pod_demand(pod, namespace, quota.counting, facts)
-        demand = whole.all
-        if demand is None:
-            continue
-        if is_shared and not faults:
+        if is_shared and not faults and (demand := whole.all) is not None:
             findings += [finding_of(active, objection) for objection in objections(demand, quota)]
-        if not demand.is_too_large:
-            own = whole.own if whole.reserved else None
-            requests.append((active, QuotaRequest(quota, demand, active.mode is Mode.ENFORCE, whole.reserved, own)))
-    return QuotaRequests(tuple(requests), tuple(findings)) if requests or findings else NO_REQUESTS
+        entering = _entering(whole, quota.counting, is_gated=pod.is_gated, starts=starts)
+        demand = entering.all
+        if demand is not None and not demand.is_too_large:
+            own = entering.own if entering.reserved else None
+            requests.append((active, QuotaRequest(quota, demand, active.mode is Mode.ENFORCE, entering.reserved, own)))
+    if starts:
+        findings = []  # said when the pod was created
+    return QuotaRequests(tuple(requests), tuple(findings), starts=starts) if requests or findings else NO_REQUESTS
+
+
+def _entering(whole: PodDemand, counting: Counting, *, is_gated: bool, starts: bool) -> PodDemand:
+    """What is entered now. Kubernetes makes the claims of a gated pod at once, so these do not wait for its gates."""
+    if counting.gated is Gated.NOW:
+        return PodDemand(None) if starts else whole
+    if starts:
+        return PodDemand(whole.own)
+    return replace(whole, own=None) if is_gated else whole
 
 
 def after_update(outcome: Outcome, old: Mapping[str, Any], quotas: Sequence[ConfiguredQuota]) -> Outcome:

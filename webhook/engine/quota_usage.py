@@ -50,6 +50,8 @@ def _status(active: ConfiguredQuota, usage: Usage) -> Status:
         amount = {"hard": number(limit.hard), "used": number(usage.used[limit])}
         if claimed := usage.by_claims[limit]:
             amount["byClaims"] = number(claimed)
+        if gated := usage.gated.get(limit):
+            amount["gated"] = number(gated)
         if limit.measure is not Measure.GPUS:
             by_name[limit.measure].append({"name": limit.name, **amount})
             continue

@@ -27,7 +27,7 @@ _RESTS = 10
 class CachedLedger:
     """One ledger, read and written through the store. One thread at a time may write; any thread may read.
 
-    An entry is unconfirmed until this replica knows that its pod is stored.
+    An entry is unconfirmed until this replica knows that its pod is stored, and has no scheduling gates left.
     """
 
     def __init__(self, key: str, context: LedgerContext) -> None:
@@ -42,6 +42,8 @@ class CachedLedger:
         """The ledger as last read or written; None where there was none, or it was never read."""
         self.look_up_from = -float("inf")
         """The time from which pods may be listed for a refusal again."""
+        self.counts_gated = False
+        """Whether the quota counts pods with scheduling gates."""
 
     @property
     def entries(self) -> Entries:
@@ -88,9 +90,11 @@ class CachedLedger:
         """Take note of the ledger, and of the time for new entries."""
         now = self._clock()
         with self._seen_lock:
-            before, self.held = self.entries.by_uid, held
+            rounds, before = self.entries.rounds, self.entries.by_uid
+            self.held = held
             by_uid = self.entries.by_uid
             new, gone = by_uid.keys() - self._first_seen.keys(), self._first_seen.keys() - by_uid.keys()
+            new |= {uid for uid, number in self.entries.rounds.items() if rounds.get(uid) != number and uid in by_uid}
             self._forget_confirmed()
             for uid in gone:
                 if uid in self._unconfirmed and self.outlasted(uid, now) and self._pods.is_known():
@@ -121,7 +125,18 @@ class CachedLedger:
     def _forget_confirmed(self) -> None:
         if self._unconfirmed:
             uids = self._unconfirmed
-            self._unconfirmed = uids - self._pods.live_among(uids) - self._pods.gone_among(uids)
+            self._unconfirmed = uids - self.live_among(uids) - self._pods.gone_among(uids)
+
+    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """The uids of pods that counted against this quota when they were last seen."""
+        return self._pods.live_among(uids) - self._gated_among(uids)
+
+    def _gated_among(self, uids: Set[bytes]) -> Set[bytes]:
+        return frozenset() if self.counts_gated else self._pods.gated_among(uids)
+
+    def not_renewed(self, uids: Set[bytes], since: float) -> Set[bytes]:
+        """The entries that are not newer than `since`."""
+        return {uid for uid in uids if self._first_seen.get(uid, since) <= since}
 
     def outlasted(self, uid: bytes, since: float) -> bool:
         """Whether at `since` an entry had been seen for longer than any admission takes."""
@@ -164,7 +179,8 @@ class CachedLedger:
         """The stale entries of these namespaces, by a list that begins now. Raises LedgerError.
 
         A pod that was stored once and is missing from the list is gone for good. A pod that was never seen is given up
-        when its entry is older than any admission.
+        when its entry is older than any admission, and so is one that still has gates: another webhook refused to
+        let it start.
         """
         since = self._clock()
         uids = {uid for uid, demand in entries.by_uid.items() if demand.namespace in namespaces}
@@ -174,8 +190,12 @@ class CachedLedger:
         suspects = {uid for uid in uids if uid in stored or self.outlasted(uid, since)}
         live = self._pods.live_now(namespaces, self.left(deadline))
         self._observer.looked_up(self._clock() - since)
-        self.confirm(live)
-        return suspects - live
+        gated = self._gated_among(uids)
+        self.confirm(live - gated)
+        waiting = {uid for uid in gated if self.outlasted(uid, since)}
+        places = {entries.by_uid[uid].namespace for uid in waiting}
+        found = self._pods.list_now(places, self.left(deadline)) if places else ()
+        return (suspects - live) | (waiting & {pod.uid for pod in found if pod.is_gated})
 
 
 def _some(namespaces: frozenset[str], first: Set[str]) -> frozenset[str]:

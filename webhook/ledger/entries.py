@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from operator import itemgetter
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -37,6 +38,8 @@ class Entries:
     patterns: frozenset[str] = frozenset()
     counts: Mapping[Demand, int] = field(default_factory=dict, compare=False)
     """Demand -> number of pods with this demand; counted here where it is not given."""
+    rounds: Mapping[bytes, int] = field(default_factory=dict)
+    """Uid -> how often the entry of a gated pod was renewed, because its last gate was to go once more."""
 
     def __post_init__(self) -> None:
         if self.by_uid and not self.counts:
@@ -50,6 +53,7 @@ class Entries:
         added: Mapping[bytes, Demand],
         removed: Collection[bytes] = (),
         patterns: Iterable[str] | None = None,
+        renewed: Collection[bytes] = (),
     ) -> "Entries":
         """The entries after a change; `self` where nothing differs. An entry that is also in `added` is not removed."""
         shared = {demand: demand for demand in self.counts}  # one object for equal demands
@@ -57,13 +61,15 @@ class Entries:
         new = {uid: one for uid, one in new.items() if self.by_uid.get(uid) != one}
         gone = {uid for uid in removed if uid in self.by_uid and uid not in added}
         covered = self.patterns if patterns is None else frozenset(patterns)
-        if not new and not gone and covered == self.patterns:
+        if not new and not gone and covered == self.patterns and not renewed:
             return self
         by_uid = {**self.by_uid, **new}
         for uid in gone:
             del by_uid[uid]
         replaced = [self.by_uid[uid] for uid in (*gone, *new) if uid in self.by_uid]
-        return Entries(by_uid, covered, self._counted(new.values(), replaced))
+        rounds = {uid: number for uid, number in self.rounds.items() if uid not in gone}
+        rounds |= {uid: rounds.get(uid, 0) + 1 for uid in renewed if uid in by_uid}
+        return Entries(by_uid, covered, self._counted(new.values(), replaced), rounds)
 
     def _counted(self, new: Iterable[Demand], gone: Iterable[Demand]) -> dict[Demand, int]:
         counts = dict(self.counts)
@@ -82,7 +88,8 @@ class Entries:
     def to_raw(self) -> dict[str, Any]:
         """The entries as JSON, sorted so that equal entries make equal texts.
 
-        `kinds` lists what pods request. `entries` is namespace -> number of the kind -> uids in base64.
+        `kinds` lists what pods request. `entries` is namespace -> number of the kind -> uids in base64. `rounds` is
+        how often entries were renewed -> their uids.
         """
         kinds = sorted(set(map(kind_of, self.counts)), key=lambda kind: orjson.dumps(kind_to_raw(kind)))
         numbers = {kind: number for number, kind in enumerate(kinds)}
@@ -92,14 +99,21 @@ class Entries:
             uids[demand] += pods
         entries: dict[str, dict[str, str]] = {}
         for demand, pods in uids.items():
-            packed = base64.b64encode(b"".join(sorted(pods))).decode("ascii")
-            entries.setdefault(demand.namespace, {})[str(numbers[kind_of(demand)])] = packed
+            entries.setdefault(demand.namespace, {})[str(numbers[kind_of(demand)])] = _packed(pods)
+        rounds: dict[str, list[bytes]] = {}
+        for uid, number in sorted(self.rounds.items(), key=itemgetter(1)):
+            rounds.setdefault(str(number), []).append(uid)
         return {
             "namespaces": sorted(self.patterns),
             "pods": len(self.by_uid),
             "kinds": [kind_to_raw(kind) for kind in kinds],
             "entries": entries,
+            **({"rounds": {number: _packed(uids) for number, uids in rounds.items()}} if rounds else {}),
         }
+
+
+def _packed(uids: Iterable[bytes]) -> str:
+    return base64.b64encode(b"".join(sorted(uids))).decode("ascii")
 
 
 Kind = tuple[tuple[tuple[str, int], ...], tuple[str, ...] | None, tuple[ClaimedRequest, ...]]
@@ -170,6 +184,7 @@ class _Content(BaseModel, strict=True):
     namespaces: list[str] = []
     kinds: list[_Kind] = []
     entries: dict[str, dict[str, str]]
+    rounds: dict[str, str] = {}
 
 
 def entries_from_raw(raw: object) -> Entries:
@@ -189,7 +204,12 @@ def entries_from_raw(raw: object) -> Entries:
                 raise ValueError(f"{where}: no kind has this number")
             demand = Demand(namespace, *kinds[int(number)])
             by_uid.update(dict.fromkeys(_uids(packed, where), demand))
-    return Entries(by_uid, frozenset(content.namespaces))
+    rounds: dict[bytes, int] = {}
+    for number, packed in content.rounds.items():
+        if not number.isdecimal() or len(number) > _LONGEST_NUMBER:
+            raise ValueError(f"rounds.{number}: expected a number of rounds")
+        rounds.update(dict.fromkeys(_uids(packed, f"rounds.{number}"), int(number)))
+    return Entries(by_uid, frozenset(content.namespaces), rounds=rounds)
 
 
 _LONGEST_NUMBER = 9

@@ -68,7 +68,9 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
             read = pod_from_raw({"metadata": said, "spec": {key: spec.get(key) for key in (INIT, APP)}}, accelerators)
         if (part := counted_pod(read)) is not None:
             node = spec.get("nodeName")
-            gpu_pod = GpuPod(uid, namespace, _name(metadata), part, node=sys.intern(str(node)) if node else "")
+            node = sys.intern(str(node)) if node else ""
+            gated = bool(spec.get("schedulingGates"))
+            gpu_pod = GpuPod(uid, namespace, _name(metadata), part, node=node, is_gated=gated)
     finished = mapped(pod.get("status")).get("phase") in _FINISHED
     claims = claims_of(spec.get("resourceClaims"))
     reserved = tuple(reservation_key(namespace, uid, one.name) for one in claims if one.kind == TEMPLATE)

@@ -5,10 +5,11 @@ usage. So no cache decides whether admitted pods stay within the quota; docs/dec
 """
 
 import logging
+import math
 import random
 import time
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Lock
 
@@ -30,7 +31,7 @@ from webhook.ledger.verdicts import (
 )
 from webhook.quota.amounts import excesses, used
 from webhook.quota.quota_wording import amount_of
-from webhook.quota.quotas import Demand, Quota
+from webhook.quota.quotas import Demand, Gated, Quota
 
 _log = logging.getLogger("gpu_policy.quota")
 
@@ -69,6 +70,7 @@ class Ledger:
     def reserve(self, pending: PendingEntry) -> Verdict:
         """Enter a pod, and say whether it may be admitted."""
         begun = self._asked_at = self._clock()
+        self.heed(pending.request.quota)
         if begun - self._failed_at < self._timing.after_fault:
             pending.deadline = min(pending.deadline, begun + self._timing.wait_after_fault)
         self.queue.submit(pending, max(0.0, pending.deadline - begun))
@@ -84,6 +86,10 @@ class Ledger:
             if isinstance(verdict, Exceeded):
                 self._name_blockers(pending.request, verdict)
         return verdict
+
+    def heed(self, quota: Quota) -> None:
+        """Take over how the quota counts."""
+        self.cache.counts_gated = quota.counting.gated is Gated.NOW
 
     def _name_blockers(self, request: QuotaRequest, verdict: Exceeded) -> None:
         """Log the namespaces that keep the request out of a shared quota by unconfirmed entries alone."""
@@ -168,9 +174,10 @@ class Ledger:
         held = self.cache.held if writes else StoredLedger("", self._imagined(all_pending, deadline))
         if held is None:  # removed just now: nothing is left to correct, but pending entries need a ledger
             return not all_pending
-        entries = held.entries.changed({}, state.stale)
+        entries = held.entries.changed({}, self.cache.not_renewed(state.stale, state.decided))
         for correction in corrections:
-            entries = corrected(entries, correction)
+            removed = self.cache.not_renewed(correction.removed, correction.decided)
+            entries = corrected(entries, replace(correction, removed=removed))
         plan = BatchPlan(entries, self.cache.unconfirmed_in if self._is_bounded else None)
         for pending in all_pending:
             plan.consider(pending)
@@ -192,6 +199,7 @@ class Ledger:
         state.is_verified = True
         self.cache.read(state.until)
         asking = {one.request.demand.namespace for one in all_pending}
+        state.decided = self._clock()
         state.stale |= self.cache.stale_before_refusal(asking, state.until)
         return True
 
@@ -254,4 +262,5 @@ class _Attempts:
     is_verified: bool = False
     has_conflicted: bool = False
     stale: Set[bytes] = frozenset()
+    decided: float = math.inf
     faults: list[LedgerError] = field(default_factory=list)

@@ -3,6 +3,7 @@
 `MemoryStore` keeps the ledgers of one process, for inventories.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -15,7 +16,7 @@ from webhook.model.claims import Requests
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.quota.demand import claim_demand, demand_of
-from webhook.quota.quotas import Counting, Demand, Nodes
+from webhook.quota.quotas import Counting, Demand, Gated, Nodes
 from webhook.quota.unit_parts import parts_on, without_part
 
 
@@ -83,6 +84,7 @@ class GpuPod:
     scheduler made the claim, for its extended resources. Both are empty for others.
 
     `node` is the name of the node that a pod is on; empty for none. `kind` is the class of that node, if it is known.
+    `is_gated` says that the pod has scheduling gates.
     """
 
     uid: bytes
@@ -94,6 +96,7 @@ class GpuPod:
     extends: bytes = b""
     node: str = ""
     kind: NodeClass | None = None
+    is_gated: bool = False
 
     @property
     def called(self) -> str:
@@ -120,6 +123,10 @@ class Pods(Protocol):
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods that were stored once and no longer count. They never count again."""
+        ...
+
+    def gated_among(self, uids: Set[bytes]) -> Set[bytes]:
+        """The uids of pods that had scheduling gates when they were last seen."""
         ...
 
     def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
@@ -158,10 +165,10 @@ class Pods(Protocol):
 
 def demands_of(pods: Sequence[GpuPod], counting: Counting) -> dict[bytes, Demand]:
     """Uid -> demand of each pod that gets an entry. The demand of equal pods is made once."""
-    known: dict[tuple[str, int, int, int], Demand | None] = {}
+    known: dict[tuple[str, int, int, int, bool], Demand | None] = {}
     found: dict[bytes, Demand] = {}
     for seen in pods:
-        kind = seen.namespace, id(seen.pod), id(seen.requests), id(seen.kind)
+        kind = seen.namespace, id(seen.pod), id(seen.requests), id(seen.kind), seen.is_gated
         if kind not in known:
             known[kind] = entered_demand(seen, counting)
         demand = known[kind]
@@ -173,8 +180,13 @@ def demands_of(pods: Sequence[GpuPod], counting: Counting) -> dict[bytes, Demand
 def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
     """The demand of the entry for a pod or claim.
 
-    None where it requests no GPU, or would take too much room.
+    None where it requests no GPU, would take too much room, or is gated and counts later.
     """
+    return None if seen.is_gated and counting.gated is Gated.LATER else demand_of_stored(seen, counting)
+
+
+def demand_of_stored(seen: GpuPod, counting: Counting) -> Demand | None:
+    """As `entered_demand`, also of a pod that is gated."""
     if seen.requests:
         demand = claim_demand(seen.requests, seen.namespace, counting)
     elif seen.kind is None:
@@ -184,6 +196,14 @@ def entered_demand(seen: GpuPod, counting: Counting) -> Demand | None:
         parts = parts_on(labels, counting.catalogue.table)
         demand = demand_of(seen.pod, seen.namespace, counting, parts, Nodes(labels, is_bound=True))
     return None if demand is None or demand.is_too_large else demand
+
+
+def gated_demands(pods: Iterable[GpuPod], counting: Counting) -> Mapping[Demand, int]:
+    """What gated pods will request once they start: demand -> how many pods. Empty where gated pods count at once."""
+    if counting.gated is Gated.NOW:
+        return {}
+    demands = (demand_of_stored(pod, counting) for pod in pods if pod.is_gated)
+    return Counter(demand for demand in demands if demand is not None)
 
 
 def recounted(

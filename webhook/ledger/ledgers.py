@@ -58,13 +58,14 @@ class Ledgers:
         name: str = "",
         takes_over: bytes = b"",
         stands_for: bool = False,
+        starts: bool = False,
     ) -> tuple[Verdict, ...]:
         """Enter a pod in the ledger of every request, and return the verdicts in the order of `requests`.
 
-        `name` is the pod's, empty where it is not known. `takes_over` and `stands_for` are as in PendingEntry. Ledgers
-        are written one after the other, starting with those that seem full. After the first refusal, the other ledgers
-        only give verdicts. Entries that were written before it stay until the pod is known not to come: another replica
-        may be admitting the same pod now.
+        `name` is the pod's, empty where it is not known. `takes_over`, `stands_for` and `starts` are as in
+        PendingEntry. Ledgers are written one after the other, starting with those that seem full. After the first
+        refusal, the other ledgers only give verdicts. Entries that were written before it stay until the pod is known
+        not to come: another replica may be admitting the same pod now.
         """
         if self.context.is_bounded and (objection := self._objection_to(uid, requests, deadline, name)) is not None:
             return (objection,) * len(requests)
@@ -72,7 +73,7 @@ class Ledgers:
         is_refused = False
         for index in sorted(range(len(requests)), key=lambda index: not self._seems_full(requests[index])):
             request = requests[index]
-            pending = PendingEntry(uid, request, deadline, is_dry_run or is_refused, takes_over, stands_for)
+            pending = PendingEntry(uid, request, deadline, is_dry_run or is_refused, takes_over, stands_for, starts)
             verdict = verdicts[index] = self.of(request.quota.key).reserve(pending)
             is_refused = is_refused or (request.enforced and not isinstance(verdict, Granted | Unanswered))
         return tuple(verdicts[index] for index in range(len(requests)))

@@ -61,6 +61,7 @@ class BatchPlan:
         self._used: list[tuple[Quota, dict[Limit, Fraction]]] = []
         self._added: dict[bytes, Demand] = {}
         self._removed: set[bytes] = set()
+        self._renewed: set[bytes] = set()
         self.verdicts: dict[int, Verdict] = {}
 
     def consider(self, pending: PendingEntry) -> None:
@@ -69,6 +70,8 @@ class BatchPlan:
         room = self._entry(pending.takes_over)
         if all(self._entry(key) is not None for key in entries):
             verdict: Verdict = Granted()  # it is asked about again
+            if pending.starts and not pending.is_dry_run:
+                self._renewed |= entries.keys()
         elif room is not None and _is_within(pending.request.demand, room, pending.request.quota):
             verdict = self._take_over(pending, room)
         else:
@@ -76,7 +79,7 @@ class BatchPlan:
         self.verdicts[id(pending)] = verdict
 
     def entries(self) -> Entries:
-        return self._before.changed(self._added, self._removed)
+        return self._before.changed(self._added, self._removed, renewed=self._renewed)
 
     def _entry(self, key: bytes) -> Demand | None:
         return None if key in self._removed else self._added.get(key) or self._before.by_uid.get(key)

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
+from operator import attrgetter
 from threading import Lock
 from typing import Any
 
@@ -25,6 +26,7 @@ class PodTable:
         self._ends: dict[bytes, float] = {}  # only of pods that end, which are few
         self._taken: dict[bytes, bytes] = {}  # key of a reservation -> uid of the claim that took it over
         self._standing: dict[bytes, GpuPod] = {}  # uid of a pod -> the claim for its extended resources
+        self._gated: set[bytes] = set()
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -43,6 +45,10 @@ class PodTable:
             self._taken[pod.takes_over] = pod.uid
         if pod.extends:
             self._standing[pod.extends] = pod
+        if pod.is_gated:
+            self._gated.add(pod.uid)
+        else:
+            self._gated.discard(pod.uid)
         if ends < math.inf:
             self._ends[pod.uid] = ends
         else:
@@ -58,6 +64,7 @@ class PodTable:
         if pod is None:
             return False
         self._ends.pop(uid, None)
+        self._gated.discard(uid)
         if self._taken.get(pod.takes_over) == uid:
             del self._taken[pod.takes_over]
         if (standing := self._standing.get(pod.extends)) is not None and standing.uid == uid:
@@ -79,6 +86,9 @@ class PodTable:
 
     def ended(self, uids: Set[bytes], now: float) -> Set[bytes]:
         return {uid for uid, ends in self._ends.items() if now > ends and uid in uids}
+
+    def gated(self, uids: Set[bytes]) -> Set[bytes]:
+        return uids & self._gated
 
     def taken_over(self, keys: Set[bytes]) -> Set[bytes]:
         return keys & self._taken.keys()
@@ -174,6 +184,8 @@ def is_covered(namespace: str, patterns: Collection[str]) -> bool:
 
 _log = logging.getLogger("gpu_policy.quota")
 
+_COUNTED = attrgetter("pod", "requests", "node", "is_gated")
+
 
 class PodCache:
     """The GPU pods, or the resource claims, as the last lists and events had them. One thread writes, any may ask.
@@ -214,6 +226,10 @@ class PodCache:
         with self._lock:
             now = self._now()
             return self._gone.among(uids) | self._table.ended(uids, now) | self._reservations.ended(uids, now)
+
+    def gated_among(self, uids: Set[bytes]) -> Set[bytes]:
+        with self._lock:
+            return self._table.gated(uids)
 
     def taken_over(self, keys: Set[bytes]) -> Set[bytes]:
         with self._lock:
@@ -305,7 +321,7 @@ class PodCache:
             seen, read = known[0], stored.gpu_pod or known[0]
             if seen.pod.fractions:
                 read = replace(read, pod=seen.pod)  # what it asked for by annotations when it came
-            if (seen.pod, seen.requests, seen.node) == (read.pod, read.requests, read.node):
+            if _COUNTED(seen) == _COUNTED(read):
                 return replace(stored, gpu_pod=seen)
             return replace(stored, gpu_pod=read)
         return stored

@@ -285,6 +285,7 @@ class PodsAndClaims:
         self._claims = LiveClaims(server, accelerators, timing, clock)
         self._cluster: Callable[[], ClusterFacts | None] = lambda: None
         self.named, self.stored_now, self.has_namespace = pods.named, pods.stored_now, pods.has_namespace
+        self.gated_among = pods.gated_among
 
     def know(self, cluster: Callable[[], ClusterFacts | None]) -> None:
         self._cluster = cluster

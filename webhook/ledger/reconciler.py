@@ -14,7 +14,15 @@ from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.entries import Entries
 from webhook.ledger.ledger import Ledger
-from webhook.ledger.ledger_store import GpuPod, LedgerError, StoredLedger, by_namespace, demands_of, recounted
+from webhook.ledger.ledger_store import (
+    GpuPod,
+    LedgerError,
+    StoredLedger,
+    by_namespace,
+    demands_of,
+    gated_demands,
+    recounted,
+)
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import Correction
 from webhook.periodic_task import Attempts
@@ -133,7 +141,10 @@ class Reconciler:
             except LedgerError as error:
                 _log.warning("quota %s: the ledger is not reconciled: %s", quota.key, error)
                 is_complete = False
-        self.usage = {key: self._usage(quota, in_force.namespaces) for key, quota in quotas.items()}
+        self.usage = {
+            key: self._usage(quota, in_force.namespaces, gated_demands(_of(quota, seen), quota.counting))
+            for key, quota in quotas.items()
+        }
         self._listener(self.usage)
         self._clean_up(quotas, found, are_settled=in_force.are_settled)
         if is_complete:
@@ -148,35 +159,37 @@ class Reconciler:
         own = map(in_force.of, sorted({*namespaces, *of_ledgers, *in_force.namespaces}))
         return {quota.key: quota for quota in (*in_force.shared, *own) if quota is not None}
 
-    def _usage(self, quota: Quota, known: Collection[str]) -> Usage:
+    def _usage(self, quota: Quota, known: Collection[str], gated: Mapping[Demand, int]) -> Usage:
         cache = self._ledgers.of(quota.key).cache
         held, entries = cache.held, cache.entries
         version = "" if held is None else held.version
         unconfirmed = cache.unconfirmed(entries).total()
-        return Usage.of(entries.counts, quota, known, version=version, unconfirmed=unconfirmed)
+        return Usage.of(entries.counts, quota, known, gated, version=version, unconfirmed=unconfirmed)
 
     def _correct(self, quota: Quota, seen: Sequence[GpuPod], *, are_settled: bool) -> None:
         ledger = self._ledgers.of(quota.key)
+        ledger.heed(quota)
         demands, held = demands_of(seen, quota.counting), ledger.cache.held
         if held is None and quota.scope is QuotaScope.NAMESPACE and not demands and not ledger.has_failed:
             return  # its first pod creates it
         entries = ledger.cache.entries
         if held is None or not entries.patterns.issuperset(quota.patterns):
             entries = ledger.prepare(quota, self._deadline()).entries
-        added = self._missing(ledger.key, entries, demands)
+        added, decided = self._missing(ledger.key, entries, demands), self._clock()
         correction = Correction(
             added=added | recounted(entries, seen, demands, quota.counting) if are_settled else added,
             removed=self._pods.gone_among(entries.by_uid.keys()) | self._stale(ledger, entries),
             patterns=frozenset(quota.patterns) if are_settled else None,
             deadline=self._deadline(),
+            decided=decided,
         )
         if entries.changed(correction.added, correction.removed, correction.patterns) is not entries:
             ledger.correct(correction)
 
     def _stale(self, ledger: Ledger, entries: Entries) -> Set[bytes]:
-        """Entries that are older than any admission, and whose pods neither the watch nor a list has seen."""
+        """Entries that are older than any admission, and whose pods neither the watch nor a list has seen to count."""
         now, uids = self._clock(), entries.by_uid.keys()
-        suspects = [uid for uid in uids - self._pods.live_among(uids) if ledger.cache.outlasted(uid, now)]
+        suspects = [uid for uid in uids - ledger.cache.live_among(uids) if ledger.cache.outlasted(uid, now)]
         namespaces = frozenset(entries.by_uid[uid].namespace for uid in suspects)
         return ledger.cache.stale(entries, namespaces, self._deadline()) if suspects else frozenset()
 

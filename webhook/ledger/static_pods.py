@@ -112,6 +112,9 @@ class StaticPods:
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
         return self._table.ended(uids, self._now())
 
+    def gated_among(self, uids: Set[bytes]) -> Set[bytes]:
+        return self._table.gated(uids)
+
     def has_any_in(self, namespace: str) -> bool:
         return self._table.has_any_in(namespace)
 

@@ -1,5 +1,6 @@
 """What a ledger is asked, and what it answers."""
 
+import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -88,7 +89,8 @@ class PendingEntry:
     """A pod that waits for an entry. `deadline` is on the monotonic clock. A dry run gets a verdict and no entry.
 
     `takes_over` is the key of an entry whose room this entry takes if it needs no more; empty for none. `stands_for`
-    says that it is the entry of a pod: what it counts goes on to count.
+    says that it is the entry of a pod: what it counts goes on to count. `starts` says that the pod is stored already
+    and loses its last scheduling gate: an entry that it has is renewed.
     """
 
     uid: bytes
@@ -97,6 +99,7 @@ class PendingEntry:
     is_dry_run: bool = False
     takes_over: bytes = b""
     stands_for: bool = False
+    starts: bool = False
     verdict: Verdict | None = None
 
 
@@ -104,11 +107,13 @@ class PendingEntry:
 class Correction:
     """Entries that a reconciliation adds and removes. From then on the ledger covers only namespaces in `patterns`.
 
-    `is_done` is False until the correction is written.
+    `is_done` is False until the correction is written. An entry that was renewed after `decided`, on the monotonic
+    clock, is not removed.
     """
 
     added: Mapping[bytes, Demand] = field(default_factory=dict)
     removed: Set[bytes] = frozenset()
     patterns: frozenset[str] | None = None
     deadline: float = 0.0
+    decided: float = math.inf
     is_done: bool = False

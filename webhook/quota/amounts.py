@@ -13,7 +13,7 @@ come before all of these.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -109,6 +109,8 @@ class Usage:
     templates. What pods request by name in `resources` is no part of it, also where a DeviceClass stands behind the
     name. `units` is how many units of GPU resources and devices are used, whatever part of a GPU each of them is.
 
+    `gated` is what pods with scheduling gates will use once they start; it is no part of `used`.
+
     `namespaces` are those that the quota covers, as far as they are known. `version` is the ledger's; empty without a
     ledger. `unconfirmed` is the number of entries whose pods are not stored, as far as this replica knows.
     """
@@ -121,11 +123,21 @@ class Usage:
     namespaces: frozenset[str]
     version: str = ""
     unconfirmed: int = 0
+    gated: Mapping[Limit, Fraction] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, counts: Mapping[Demand, int], quota: Quota, known: Iterable[str] = (), **more: Any) -> "Usage":
+    def of(
+        cls,
+        counts: Mapping[Demand, int],
+        quota: Quota,
+        known: Iterable[str] = (),
+        gated: Mapping[Demand, int] | None = None,
+        **more: Any,
+    ) -> "Usage":
         """The usage by so many pods and claims with each demand; `known` are further namespaces that exist."""
-        namespaces = frozenset(filter(quota.covers, {*known, *(demand.namespace for demand in counts)}))
+        namespaces = frozenset(
+            filter(quota.covers, {*known, *(demand.namespace for demand in (*counts, *(gated or ())))})
+        )
         claimed, units = Counter[Demand](), 0
         for demand, count in counts.items():
             if demand.requests:
@@ -135,7 +147,8 @@ class Usage:
                 units += count * (sum(number for _, number in demand.gpus) + devices)
         by_claims = used(claimed, quota)
         entries = sum(counts.values())
-        return cls(quota, used(counts, quota), by_claims, units, entries, namespaces, **more)
+        waiting = used(gated or {}, quota)
+        return cls(quota, used(counts, quota), by_claims, units, entries, namespaces, gated=waiting, **more)
 
 
 def excesses(demand: Demand, used: Mapping[Limit, Fraction], quota: Quota) -> tuple[Excess, ...]:

@@ -28,6 +28,13 @@ class ClaimsMode(StrEnum):
     ALLOW = "allow"
 
 
+class Gated(StrEnum):
+    """When a pod with scheduling gates begins to count."""
+
+    LATER = "later"
+    NOW = "now"
+
+
 class OnLedgerFailure(StrEnum):
     """What happens to a pod while the ledger cannot be reached."""
 
@@ -81,6 +88,7 @@ class Counting:
     accelerators: Accelerators = BUILT_IN
     limited: frozenset[str] = frozenset()
     class_models: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    gated: Gated = Gated.LATER
 
     def models_of(self, pod: Pod, nodes: Nodes = ANY_NODES) -> tuple[str, ...] | None:
         """The models that a pod may get, sorted; None if its model is open.

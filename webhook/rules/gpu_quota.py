@@ -15,6 +15,9 @@ smallest GPU that the pod could get, times `gpu-fraction-num-devices`. An update
 be read is refused. HAMi's `nvidia.com/gpumem` (in MiB), `gpumem-percentage` and `gpucores` count alike. Memory counts
 as the whole GPU where a node does not say how much its GPUs have.
 
+A pod with scheduling gates, which a queue holds back, counts from the update that takes its last gate away. That update
+is refused if the pod does not fit then. A pod that is larger than the quota by itself is refused at once.
+
 GPUs by resource claims count as well: a pod brings what its templates request, and a claim that somebody makes counts
 until it is deleted ([GPUs by DRA](dra.md#quotas)). `_quotas.yaml` declares [quotas that several namespaces
 share](#shared-quotas).
@@ -39,6 +42,7 @@ from webhook.quota.quotas import (
     ClaimsMode,
     Counting,
     DeclaredClass,
+    Gated,
     Limit,
     Measure,
     OnLedgerFailure,
@@ -104,6 +108,9 @@ class Settings(TableSettings):
     """What happens to a pod that may get GPUs which cannot be counted: `deny`, `warn` or `allow`. These are devices of
     a class that is neither known nor declared, claims that the webhook cannot read, and resources that open all GPUs of
     a node, without an entry in `weights`."""
+    gated: Gated = Gated.LATER
+    """When a pod with scheduling gates begins to count: `later`, when its last gate goes, so that a queue may hold more
+    pods than the quota; or `now`, when it is created. Claims that Kubernetes makes for it count at once."""
     on_ledger_failure: OnLedgerFailure = OnLedgerFailure.DENY
     """What happens to a pod while the ledger of usage cannot be reached: `deny` or `allow`."""
 
@@ -137,6 +144,7 @@ class Settings(TableSettings):
             self.claims,
             self._accelerators,
             class_models=models,
+            gated=self.gated,
         )
 
     @cached_property

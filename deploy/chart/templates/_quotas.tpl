@@ -24,4 +24,7 @@ properties:
   units:
     description: How many units of GPU resources, and claimed devices, used is; missing where each is a whole GPU.
     type: string
+  gated:
+    description: What pods with scheduling gates will use once they start; missing where there are none.
+    type: string
 {{- end }}
