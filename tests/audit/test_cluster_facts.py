@@ -123,3 +123,17 @@ def test_that_nobody_can_tell_what_is_served_is_said_once(server: FakeApiServer,
     assert errors[0].startswith("what the API server serves is not known: GET /apis: the API server answered 403")
     assert facts.feasible_nodes(ASKING)
     assert set(facts.cluster.nodes) == {"a"}
+
+
+def test_runtimes_of_trainer_are_read_where_they_may_be(server: FakeApiServer, tmp_path: Path) -> None:
+    group, kinds = "trainer.kubeflow.org", {"TrainingRuntime": "trainingruntimes"}
+    served: Groups = {**SERVED, group: [("v1alpha1", {**kinds, "ClusterTrainingRuntime": "clustertrainingruntimes"})]}
+    server.instead["/api"] = server.instead["/apis"] = aggregated(served)
+    of_cluster, own = (f"/apis/{group}/v1alpha1/{one}" for one in ("clustertrainingruntimes", "trainingruntimes"))
+    server.objects[of_cluster] = [{"metadata": {"name": "torch", "uid": "1"}}]
+    server.objects[own] = [{"metadata": {"name": "mine", "namespace": "team", "uid": "2"}}]
+    facts, errors = read(server, tmp_path)
+    assert (sorted(facts.cluster.runtimes), errors) == ([("", "torch"), ("team", "mine")], [])
+    server.instead[own] = REFUSED
+    facts, errors = read(server, tmp_path)
+    assert (sorted(facts.cluster.runtimes), errors) == ([("", "torch")], [])

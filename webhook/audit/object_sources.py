@@ -27,7 +27,7 @@ from webhook.ledger.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 from webhook.model.resource_slices import SLICE
-from webhook.model.workloads import is_pod, templates_of
+from webhook.model.workloads import RUNTIMES, TRAINER, is_pod, templates_of
 from webhook.policy.policy_set import PolicySet
 
 _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
@@ -74,6 +74,8 @@ def read_facts(
     for kind in (CLAIM, TEMPLATE):
         snapshot = snapshot.with_claims(kind, read(GROUP, kind, ignored))
     snapshot = snapshot.with_slices(all_of(SLICE, ignored))
+    for kind in RUNTIMES:
+        snapshot = snapshot.with_runtimes(read(TRAINER, kind, ignored))
     return ClusterFacts(snapshot), tuple(dict.fromkeys(errors))
 
 

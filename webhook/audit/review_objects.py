@@ -24,7 +24,7 @@ from webhook.model.claims import CLAIM, GROUP, claim_from, claim_owner, subject_
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import mapped, part
 from webhook.model.subject import PodSubject, subject_of
-from webhook.model.workloads import is_made_or_ending, is_pod, workload_of
+from webhook.model.workloads import RUNTIMES, is_made_or_ending, is_pod, workload_of
 from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable, worst_first
 from webhook.policy.policy_set import InForce, Policy, PolicySet
 
@@ -184,10 +184,12 @@ def with_input_claims(
 ) -> ClusterFacts:
     """The facts with the claims and claim templates among these documents, as if applied before the pods.
 
-    A claim that names no namespace is taken to be in `namespace`. DeviceClasses, RuntimeClasses and PriorityClasses
-    among the documents are added to those of the cluster, where these are known.
+    What names no namespace is taken to be in `namespace`. Runtimes of TrainJobs are added as well. DeviceClasses,
+    RuntimeClasses and PriorityClasses among the documents are added to those of the cluster, where these are known.
     """
     documents, cluster = list(documents), facts.cluster
+    runtimes = [one.object for one in documents if isinstance(one, Document) and one.kind in RUNTIMES]
+    cluster = cluster.with_runtimes(runtimes, namespace)
     for one in [one for one in documents if isinstance(one, Document)]:
         match one.kind, one.api_version.partition("/")[0]:
             case "DeviceClass", group if group == GROUP and cluster.device_classes:

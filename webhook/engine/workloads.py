@@ -20,7 +20,7 @@ from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import MOST_ENTRIES, ShapeError, shortened
 from webhook.model.subject import PodSubject, subject_of, subject_of_template
 from webhook.model.wording import counted, cut
-from webhook.model.workloads import Template, number_of_templates, templates_of, unread_gpus, workload_of
+from webhook.model.workloads import Template, number_of_templates, templates_of, unread_gpus, with_runtime, workload_of
 from webhook.outcome import Finding, FindingKind, Injection, Outcome
 from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.policy.policy_set import InForce, Policy
@@ -94,6 +94,11 @@ class _Context:
     said: set[Finding] = field(default_factory=set)
     """What was found about other templates: the same advice is not given again."""
 
+    def followed(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The object with what it names elsewhere and its pods are made of."""
+        runtimes = self.facts.cluster.runtimes
+        return with_runtime(raw, self.namespace, lambda *key: runtimes.get(key)) if runtimes else raw
+
     def held(self, subject: Callable[[], PodSubject]) -> InForce:
         return InForce(self.policy, tuple(self.quotas)) if self.excepting is None else self.excepting(subject)
 
@@ -126,7 +131,7 @@ def template_outcomes(  # noqa: PLR0913  # all that decides
     """
     context = _Context(namespace, policy, facts, quotas, excepting)
     outcomes: list[TemplateOutcome] = []
-    for template in templates_of(raw):
+    for template in templates_of(context.followed(raw)):
         try:
             outcomes.append(_judge(raw, template, context))
         except ShapeError as error:
@@ -180,7 +185,7 @@ def _findings(raw: Mapping[str, Any], context: _Context) -> Iterator[_Found]:
     judged: list[TemplateOutcome] = []
     templates: list[Template] = []
     containers = 0
-    for number, template in enumerate(templates_of(raw, MOST_TEMPLATES + 1)):
+    for number, template in enumerate(templates_of(context.followed(raw), MOST_TEMPLATES + 1)):
         containers += sum(len(listed(template.pod, "spec", key)) for key in (INIT, APP))
         if number == MOST_TEMPLATES or (judged and containers > MOST_ENTRIES):
             yield _unjudged(template, number, number_of_templates(raw))
@@ -215,7 +220,8 @@ def _judge(workload: Mapping[str, Any], template: Template, context: _Context) -
     outcome = simulate(template.made, judging, context.facts, completing=completing, namespace=context.namespace)
     pod = outcome.pod or pod_from_raw(outcome.object, held.policy.accelerators, context.namespace)
     facts = facts_under(held.policy, context.facts)
-    found = [*outcome.findings, *_unrepaired(template, outcome.injections)]
+    found = [Finding(KEY, Mode.WARN, FindingKind.ADVICE, *template.told)] if template.told else []
+    found += [*outcome.findings, *_unrepaired(template, outcome.injections)]
     found += _of_replicas(template, pod, held.policy, facts)
     found = [one for one in found if not (template.is_unknown(one.field) or (template.is_queued and one.follows_nodes))]
     if not any(finding.refuses for finding in found):

@@ -15,10 +15,11 @@ from webhook.facts.nodes import Node, node_from_raw, text_of
 from webhook.facts.slice_index import SliceTable
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, TEMPLATE, ResourceClaim
-from webhook.model.json_parts import listed, mapped, part
+from webhook.model.json_parts import listed, mapped, part, text
 from webhook.model.node import PriorityClass, RuntimeClass, toleration_from_raw
 from webhook.model.resource_slices import DeviceClass, device_class_from_raw
 from webhook.model.selectors import Expression, Operator
+from webhook.model.workloads import RUNTIMES
 
 NO_CLAIMS: Mapping[str, ClaimTable] = MappingProxyType({CLAIM: ClaimTable(), TEMPLATE: ClaimTable()})
 """Claims and templates of claims by their kind: there is none, or none is known."""
@@ -47,6 +48,8 @@ class Snapshot:
     """Nodes that were left out because they have no name."""
     accelerators: Accelerators = BUILT_IN
     """Tells which resources of nodes are GPUs."""
+    runtimes: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    """The runtimes of Trainer, by namespace and name. Replicas know none: they do not read such objects."""
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917  # the objects of a cluster
@@ -159,6 +162,15 @@ class Snapshot:
 
     def _with_claims(self, kind: str, table: ClaimTable) -> "Snapshot":
         return self if table is self.claims[kind] else replace(self, claims={**self.claims, kind: table})
+
+    def with_runtimes(self, raws: Iterable[Mapping[str, Any]], namespace: str = "") -> "Snapshot":
+        """The snapshot with more runtimes of Trainer; `namespace` is where those are that name none."""
+        found = {
+            ("" if raw.get("kind") == RUNTIMES[1] else text(raw, "metadata", "namespace") or namespace, name): raw
+            for raw in raws
+            if (name := text(raw, "metadata", "name"))
+        }
+        return replace(self, runtimes={**self.runtimes, **found}) if found else self
 
     def with_slices(self, raws: Iterable[object] | None) -> "Snapshot":
         """The snapshot with all ResourceSlices of a cluster; None where they are not known.

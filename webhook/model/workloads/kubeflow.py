@@ -6,15 +6,34 @@ a Spark application are described in the operator's webhook (internal/webhook/sp
 `sparkConf` in Spark's "Running Spark on Kubernetes".
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.model.json_parts import entries, listed, mapped, part
-from webhook.model.workloads.template import Template, count_of, from_template, is_placeholder, mounted, with_the_rest
+from webhook.model.accelerators import accelerator
+from webhook.model.json_parts import entries, listed, mapped, part, short, text
+from webhook.model.quantity import is_some
+from webhook.model.workloads.template import (
+    Template,
+    count_of,
+    from_template,
+    is_placeholder,
+    mounted,
+    pods_of_job,
+    product,
+    replicas,
+    with_the_rest,
+)
 
+TRAINER = "trainer.kubeflow.org"
+RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
+"""The kinds that TrainJobs name; the second one, which has no namespace, is the default."""
+_RUNTIME = "(runtime)"
+"""A key beside the parts of a TrainJob, which no object of an API server has: the runtime that it names."""
 _NODE = "node"
 """Trainer's name for the job, and for the container, that a TrainJob's `trainer` describes."""
+_STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
+"""The label of jobs of a runtime; `trainer` is the job that `numNodes` and the image of a TrainJob are for."""
 _LEFT_TO_THE_RUNTIME = frozenset({"spec.priorityClassName"})
 
 
@@ -33,9 +52,30 @@ def notebook(raw: Mapping[str, Any]) -> Iterator[Template]:
     yield from from_template(labelled, "spec.template", pods=1, owner_kind="StatefulSet")
 
 
+FindRuntime = Callable[[str, str], Mapping[str, Any] | None]
+"""Finds a runtime by its namespace, which is empty for a ClusterTrainingRuntime, and its name."""
+
+
+def with_runtime(raw: Mapping[str, Any], namespace: str, find: FindRuntime) -> Mapping[str, Any]:
+    """A TrainJob with the runtime that it names, for `train_job`; every other object, and without a runtime, as it is.
+
+    `namespace` is where objects are that name no namespace.
+    """
+    if raw.get("kind") != "TrainJob" or not str(raw.get("apiVersion")).startswith(f"{TRAINER}/"):
+        return raw
+    named = mapped(raw, "spec", "runtimeRef")
+    of_cluster = named.get("kind", RUNTIMES[1]) == RUNTIMES[1]
+    runtime = find("" if of_cluster else text(raw, "metadata", "namespace") or namespace, text(named, "name"))
+    return raw if runtime is None else {**raw, _RUNTIME: runtime}
+
+
 def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """TrainJob. Its pods are known only if it has `resourcesPerNode`; otherwise its runtime says what they request."""
+    """TrainJob. Without its runtime its pods are known only if it has `resourcesPerNode`."""
     trainer = mapped(raw, "spec", "trainer")
+    if runtime := mapped(raw, _RUNTIME):
+        for _, name, job in entries(runtime, "spec", "template", "spec", "replicatedJobs"):
+            yield from _job_of_runtime(raw, runtime, name, job)
+        return
     if not mapped(trainer, "resourcesPerNode"):
         return
     container = {
@@ -47,7 +87,7 @@ def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:
     spec: dict[str, Any] = {}
     outside = f"spec.containers[{_NODE}]"
     elsewhere = {f"{outside}.resources": "spec.trainer.resourcesPerNode", outside: "spec.trainer"}
-    for where, override in _overrides(raw):
+    for where, override in _overrides(raw, _NODE):
         for key in ("nodeSelector", "tolerations", "affinity", "volumes"):
             if override.get(key):
                 spec[key] = override[key]
@@ -57,25 +97,96 @@ def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:
     yield Template(pod, "spec.trainer", "trainer", pods, elsewhere=elsewhere, unknown=_LEFT_TO_THE_RUNTIME)
 
 
-def _overrides(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _job_of_runtime(
+    raw: Mapping[str, Any], runtime: Mapping[str, Any], name: str, job: Mapping[str, Any]
+) -> Iterator[Template]:
+    """One job of a runtime, with what the TrainJob says instead.
+
+    Sources: pkg/runtime/core/trainingruntime.go and the plugins jobset and mpi of kubeflow/trainer. Releases before 2.3
+    put `resourcesPerNode` in the place of the container's resources, later ones merge both.
+    """
+    trainer, policy = mapped(raw, "spec", "trainer"), mapped(runtime, "spec", "mlPolicy")
+    template = mapped(job, "template", "spec", "template")
+    is_trainer, is_mpi = part(job, "template", "metadata", "labels", _STEP) == "trainer", "mpi" in policy
+    launcher_is_node = part(policy, "mpi", "runLauncherAsNode") is True
+    pods = (
+        count_of(policy.get("numNodes"), 1)
+        if is_trainer
+        else product(replicas(job), pods_of_job(part(job, "template", "spec")))
+    )
+    nodes = count_of(trainer.get("numNodes"), None)
+    if trainer.get("numNodes") is not None and (name == _NODE if is_mpi else is_trainer):
+        pods = nodes if nodes is None or not (is_mpi and launcher_is_node) else max(nodes - 1, 1)
+    spec, elsewhere, told = dict(mapped(template, "spec")), {}, None
+    if not spec:
+        return
+    at = next((at for at, one in enumerate(listed(spec, "containers")) if part(one, "name") == _NODE), None)
+    if at is not None and (is_trainer or (launcher_is_node and name == _NODE)):
+        container, inside = spec["containers"][at], f"spec.containers[{_NODE}]"
+        own = {key: trainer[key] for key in ("image", "command", "args") if is_trainer and trainer.get(key)}
+        own |= {"env": [*listed(container, "env"), *listed(trainer, "env")]} if trainer.get("env") else {}
+        if mapped(trainer, "resourcesPerNode"):
+            own["resources"], lost = _resources(mapped(container, "resources"), trainer["resourcesPerNode"])
+            told = _told(f"{inside}.resources", lost, text(runtime, "metadata", "name")) if lost else None
+            elsewhere[f"{inside}.resources"] = "spec.trainer.resourcesPerNode"
+        elsewhere |= {f"{inside}.{key}": f"spec.trainer.{key}" for key in own if key != "resources"}
+        spec["containers"] = [{**one, **own} if one is container else one for one in spec["containers"]]
+    for where, override in _overrides(raw, name):
+        for key in ("nodeSelector", "tolerations", "affinity", "volumes"):
+            if override.get(key):
+                is_map = key == "nodeSelector"
+                spec[key] = {**mapped(spec, key), **mapped(override, key)} if is_map else override[key]
+                elsewhere[f"spec.{key}"] = f"{where}.{key}"
+    place = f"spec.runtimeRef[{short(text(runtime, 'metadata', 'name'))}]"
+    pod = {"metadata": mapped(template, "metadata"), "spec": spec}
+    yield Template(pod, place, "trainer" if is_trainer else name, pods, elsewhere=elsewhere, told=told)
+
+
+def _resources(base: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The resources of the trainer's container, and the GPUs of its runtime that they lack."""
+    parts = ("limits", "requests")
+    gpus, gpus_of_own = ({key: one for part in parts for key, one in _gpus(of, part)} for of in (base, own))
+    merged = {
+        part: {key: one for key, one in mapped(base, part).items() if key not in gpus} | mapped(own, part)
+        for part in parts
+    }
+    return merged, {} if gpus_of_own else {key: one for key, one in gpus.items() if is_some(one)}
+
+
+def _gpus(resources: Mapping[str, Any], part: str) -> Iterator[tuple[str, Any]]:
+    for name, amount in mapped(resources, part).items():
+        if isinstance(name, str) and accelerator(name):
+            yield name, amount
+
+
+def _told(place: str, lost: Mapping[str, Any], runtime: str) -> tuple[str, str, str]:
+    name, amount = next(iter(lost.items()))
+    found = (
+        f"requests no GPU, and runtime {short(runtime)} requests {short(str(amount))} {short(name)}; before Trainer "
+        "2.3 resourcesPerNode replaces them, so that the pods get none"
+    )
+    return place, found, f"Add {short(name)}: {short(str(amount))} to limits"
+
+
+def _overrides(raw: Mapping[str, Any], job_name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for where, _, override in entries(raw, "spec", "podSpecOverrides"):  # 2.0
-        if _is_about_nodes(override):
+        if _is_about(override, job_name):
             yield where, override
     for where, _, override in entries(raw, "spec", "podTemplateOverrides"):  # 2.1
-        if _is_about_nodes(override):
+        if _is_about(override, job_name):
             yield f"{where}.spec", mapped(override, "spec")
     for where, _, patch in entries(raw, "spec", "runtimePatches", named_by="manager"):
         path = ("trainingRuntimeSpec", "template", "spec", "replicatedJobs")
         for inside, name, job in entries(patch, *path):
-            if name == _NODE:
+            if name == job_name:
                 yield (
                     f"{where}.{inside}.template.spec.template.spec",
                     mapped(job, "template", "spec", "template", "spec"),
                 )
 
 
-def _is_about_nodes(override: Mapping[str, Any]) -> bool:
-    return any(part(target, "name") == _NODE for target in listed(override, "targetJobs"))
+def _is_about(override: Mapping[str, Any], job_name: str) -> bool:
+    return any(part(target, "name") == job_name for target in listed(override, "targetJobs"))
 
 
 _CONTAINERS = {"driver": "spark-kubernetes-driver", "executor": "spark-kubernetes-executor"}
