@@ -19,7 +19,7 @@ Raw = Mapping[str, Any]
 
 SOURCE = Path(__file__).parent / "evaluator"
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-policy-webhook"
-_AT_ONCE = 2000
+_AT_ONCE = 250
 """Requests in one run of the process."""
 
 

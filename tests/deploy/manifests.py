@@ -1,6 +1,7 @@
 """What is deployed, as objects: install.yaml as it is shipped, and the chart as helm renders it."""
 
 import json
+import pickle
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -84,7 +85,8 @@ def rendered(
     values: Mapping[str, Any] | None = None, *apis: str, version: str = NEWEST, namespace: str = RELEASE
 ) -> Objects:
     """The objects of the chart with these values, for a cluster of that version that has these further APIs."""
-    return Objects.read(rendered_text(values, *apis, version=version, namespace=namespace))
+    objects: Objects = pickle.loads(_objects(json.dumps(values or {}), apis, version, namespace))  # noqa: S301  # ours
+    return objects
 
 
 def rendered_text(
@@ -92,6 +94,12 @@ def rendered_text(
 ) -> str:
     """The same as helm prints it, asked once."""
     return _rendered(json.dumps(values or {}), apis, version, namespace)
+
+
+@lru_cache(maxsize=400)
+def _objects(values: str, apis: tuple[str, ...], version: str, namespace: str) -> bytes:
+    """Pickled, so that each test has objects of its own, in a tenth of the time that YAML takes."""
+    return pickle.dumps(Objects.read(_rendered(values, apis, version, namespace)))
 
 
 @lru_cache(maxsize=400)

@@ -22,7 +22,7 @@ from deploy.generate import (
     render,
 )
 from tests.deploy.manifests import NEWEST, needs_helm, rendered_text, shipped
-from tests.deploy.value_sets import EXISTING, value_sets
+from tests.deploy.value_sets import EXISTING, large_sets
 
 ROOT = CHART.parents[1]
 TEMPLATES = sorted((CHART / "templates").iterdir())
@@ -31,7 +31,7 @@ VARYING = re.compile(r"gen\w+|derivePassword|rand\w*|uuidv4|shuffle|now|date\w*|
 
 
 @needs_helm
-@value_sets
+@large_sets
 def test_helm_finds_nothing_to_complain_about(values: dict[str, Any]) -> None:
     assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART), "--values=-", values=values)
 
@@ -49,9 +49,11 @@ def test_generated_files_of_the_chart_are_what_their_sources_make_of_them(file: 
 
 
 @needs_helm
-@value_sets
+@large_sets
 def test_rendering_twice_gives_the_same_bytes(values: dict[str, Any]) -> None:
-    assert render(values, f"--kube-version={NEWEST}") == rendered_text(values)
+    assert render(values, f"--kube-version={NEWEST}", namespace="platform") == rendered_text(
+        values, namespace="platform"
+    )
 
 
 @pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.name)

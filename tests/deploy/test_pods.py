@@ -26,14 +26,14 @@ def volume(objects: Objects, name: str) -> Raw:
 @needs_helm
 @value_sets
 def test_the_server_takes_every_argument_that_it_is_given(values: dict[str, Any]) -> None:
-    name, *arguments = rendered(values).container["args"]
+    name, *arguments = rendered(values, namespace="platform").container["args"]
     main.commands[name].make_context(name, list(arguments))
 
 
 @needs_helm
 @value_sets
 def test_every_file_that_an_argument_names_is_mounted(values: dict[str, Any]) -> None:
-    objects = rendered(values)
+    objects = rendered(values, namespace="platform")
     folders = set(mounts(objects).values())
     for _, value in objects.options:
         if value.startswith("/"):
@@ -44,7 +44,7 @@ def test_every_file_that_an_argument_names_is_mounted(values: dict[str, Any]) ->
 @needs_helm
 @value_sets
 def test_pods_are_hardened(values: dict[str, Any]) -> None:
-    objects = rendered(values)
+    objects = rendered(values, namespace="platform")
     assert objects.pod["securityContext"]["runAsNonRoot"] is True
     assert objects.pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     assert objects.container["securityContext"] == {

@@ -13,7 +13,7 @@ PHASES = ("mutate", "validate", "workloads", "policies", "claims")
 @needs_helm
 @value_sets
 def test_the_replicas_compare_with_exactly_what_is_installed(values: dict[str, Any]) -> None:
-    objects = rendered(values)
+    objects = rendered(values, namespace="platform")
     (registration,) = [one for one in objects.of("ConfigMap") if one["metadata"]["name"].endswith("-registration")]
     assert Objects.read(registration["data"]["webhooks.yaml"]) == objects.configurations
 

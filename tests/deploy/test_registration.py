@@ -80,7 +80,9 @@ def test_neither_scale_nor_status_of_a_workload_is_ever_asked_about() -> None:
 @needs_helm
 @value_sets
 def test_no_object_ever_depends_on_what_is_said_of_workloads(values: dict[str, Any]) -> None:
-    of_workloads = [entry for entry in rendered(values).entries if entry["name"] == "workloads.gpupolicy.dev"]
+    of_workloads = [
+        entry for entry in rendered(values, namespace="platform").entries if entry["name"] == "workloads.gpupolicy.dev"
+    ]
     assert {(entry["failurePolicy"], entry["sideEffects"]) for entry in of_workloads} <= {("Ignore", "None")}
     assert len(of_workloads) == values.get("workloads", {}).get("enabled", True)
 
@@ -106,7 +108,7 @@ def mounted(objects: Objects) -> list[str]:
 @needs_helm
 @value_sets
 def test_the_config_maps_that_are_mounted_as_policies_are_sent_whoever_made_them(values: dict[str, Any]) -> None:
-    objects = rendered(values)
+    objects = rendered(values, namespace="platform")
     if not values.get("policies", {}).get("checkAtApply", True):
         return
     entry = objects.about_policies
@@ -151,7 +153,7 @@ def test_agents_that_are_not_excluded_after_all_are_not_refused_by_the_policies_
 @needs_helm
 @value_sets
 def test_namespaces_and_objects_are_selected_by_nothing_that_a_tenant_can_change(values: dict[str, Any]) -> None:
-    for entry in rendered(values).entries:
+    for entry in rendered(values, namespace="platform").entries:
         assert "objectSelector" not in entry
         assert set(entry["namespaceSelector"]) == {"matchExpressions"}
         keys = {expression["key"] for expression in entry["namespaceSelector"]["matchExpressions"]}

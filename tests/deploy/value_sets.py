@@ -227,3 +227,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
 
 value_sets = pytest.mark.parametrize("values", [pytest.param(values, id=name) for name, values in VALUE_SETS.items()])
 """Runs a test once for each set."""
+
+_LARGEST = sorted(VALUE_SETS, key=lambda name: len(str(VALUE_SETS[name])))[-4:]
+large_sets = pytest.mark.parametrize("values", [pytest.param(VALUE_SETS[name], id=name) for name in _LARGEST])
+"""Runs a test for the few sets that say most: for what no single value changes."""

@@ -11,9 +11,10 @@ PATIENCE = 120.0
 
 
 def eventually(condition: Callable[[], Found], *, seconds: float = PATIENCE) -> Found:
-    """The first true answer of `condition()`, asked ten times a second; AssertionError after `seconds`."""
-    deadline = time.monotonic() + seconds
+    """The first true answer of `condition()`, asked ten times a second or more; AssertionError after `seconds`."""
+    deadline, pause = time.monotonic() + seconds, 0.01
     while not (found := condition()):
         assert time.monotonic() < deadline, f"nothing came of {condition} within {seconds:g} s"
-        time.sleep(0.1)
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.1)
     return found

@@ -8,6 +8,7 @@ from tests.facts.fake_api_server import (
     NODES,
     PRIORITY_CLASSES,
     RUNTIME_CLASSES,
+    SLICES,
     TEMPLATES,
     Answer,
     FakeApiServer,
@@ -37,7 +38,7 @@ def test_a_server_that_answers_while_the_watch_fails_makes_the_facts_stale_after
         server.instead.clear()
         eventually(lambda: facts.status(clock.now).ready)
         eventually(lambda: watched(facts))
-        for path in (RUNTIME_CLASSES, PRIORITY_CLASSES, DEVICE_CLASSES, CLAIMS, TEMPLATES):
+        for path in (RUNTIME_CLASSES, PRIORITY_CLASSES, DEVICE_CLASSES, CLAIMS, TEMPLATES, SLICES):
             server.tell_event(path, "BOOKMARK", {}, "200")  # their watches were quiet since the clock moved
         eventually(lambda: facts.status(clock.now).age_seconds == 0.0)
 

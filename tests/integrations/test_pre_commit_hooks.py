@@ -1,15 +1,14 @@
 """The hooks of .pre-commit-hooks.yaml, run as pre-commit runs them: entry, arguments and the files that are theirs."""
 
+import contextlib
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.command_line import ROOT
+from tests.command_line import ROOT, gpu_policy
 
 HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
 REFUSED = """\
@@ -32,11 +31,9 @@ def ran(directory: Path, hook: str, *arguments: str) -> tuple[int | None, str]:
     program, *entry = shlex.split(described["entry"])
     assert program == "gpu-policy"
     passed = files if described.get("pass_filenames", True) else []
-    command = [sys.executable, "-m", "webhook", *entry, *arguments, *passed]
-    done = subprocess.run(
-        command, cwd=directory, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=60
-    )
-    return done.returncode, done.stdout + done.stderr
+    with contextlib.chdir(directory):
+        done = gpu_policy(*entry, *arguments, *passed)
+    return done.exit_code, done.output
 
 
 def written(directory: Path, files: dict[str, str]) -> Path:

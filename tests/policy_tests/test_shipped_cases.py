@@ -1,19 +1,20 @@
 """The tests of the shipped policies pass, and notice when one of these policies says something else."""
 
+import json
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from tests import quick_yaml
 from tests.policy_tests.files import results
 from webhook.policy_tests.format import CaseExpectation
 
 ROOT = Path(__file__).parent.parent.parent
 POLICIES = ROOT / "policies"
-FILES = sorted((POLICIES / "tests").glob("*.yaml"))
+FILES = sorted({*(POLICIES / "tests").glob("*.yaml")} - {POLICIES / "tests" / "cluster.yaml"})
 SHIPPED = results(POLICIES / "tests")
 
 
@@ -24,10 +25,10 @@ def test_the_shipped_policies_do_what_their_tests_say(case) -> None:
 
 def test_every_file_of_them_can_be_run() -> None:
     assert [(file.file, file.errors) for file in SHIPPED.files if file.errors] == []
-    assert {Path(file.file) for file in SHIPPED.files} == {file for file in FILES if file.name != "cluster.yaml"}
+    assert {Path(file.file) for file in SHIPPED.files} == {*FILES}
 
 
-DEFAULT_RULES = yaml.safe_load((POLICIES / "_default.yaml").read_text())["spec"]["rules"]
+DEFAULT_RULES = quick_yaml.load((POLICIES / "_default.yaml").read_text())["spec"]["rules"]
 IN_VAIN_ALONE: Mapping[str, Mapping[str, Any]] = {"priorityClass": {"name": "training"}, "gpuQuota": {"gpus": 8}}
 """Rules that do nothing in any mode as they are shipped, with settings under which they do."""
 IN_ANOTHER_MODE = [
@@ -88,28 +89,34 @@ OTHERWISE = [
 def changed(directory: Path, file: str, change: Callable[[Any], Any]) -> Path:
     """A copy of the policies in which what one file says of `spec` is changed."""
     policies = shutil.copytree(POLICIES, directory / "policies", symlinks=True)
-    content = yaml.safe_load((policies / file).read_text())
+    content = quick_yaml.load((policies / file).read_text())
     change(content["spec"])
-    (policies / file).write_text(yaml.safe_dump(content))
+    (policies / file).write_text(json.dumps(content))
     return policies
+
+
+def is_noticed(policies: Path, likely: str = "") -> bool:
+    """Whether the tests of the policies fail; the file of tests whose name begins as `likely` is asked first."""
+    files = sorted(FILES, key=lambda file: not file.name.replace("-", "").startswith(likely.lower()))
+    return any(results(policies / "tests" / file.name).exit_status == 1 for file in files)
 
 
 @pytest.mark.parametrize(("name", "rule", "settings"), [*IN_ANOTHER_MODE, *OTHERWISE])
 def test_they_fail_where_a_policy_says_something_else(tmp_path: Path, name: str, rule: str, settings: object) -> None:
     policies = changed(tmp_path, f"{name}.yaml", lambda spec: spec["rules"][rule].update(settings))
-    assert results(policies / "tests").exit_status == 1
+    assert is_noticed(policies, rule if name == "_default" else name.replace("-", ""))
 
 
 @pytest.mark.parametrize("mode", ["enforce", "disabled"])
 def test_they_fail_where_workloads_are_treated_otherwise(tmp_path: Path, mode: str) -> None:
-    policies = changed(tmp_path, "_default.yaml", lambda spec: spec.update(workloads={"mode": mode}))
-    assert results(policies / "tests").exit_status == 1
+    assert is_noticed(
+        changed(tmp_path, "_default.yaml", lambda spec: spec.update(workloads={"mode": mode})), "workloads"
+    )
 
 
 def test_a_shared_quota_that_is_shipped_would_be_noticed(tmp_path: Path) -> None:
     shared_quota = {"name": "all", "namespaces": ["*"], "gpus": 8}
-    policies = changed(tmp_path, "_quotas.yaml", lambda spec: spec.update(quotas=[shared_quota]))
-    assert results(policies / "tests").exit_status == 1
+    assert is_noticed(changed(tmp_path, "_quotas.yaml", lambda spec: spec.update(quotas=[shared_quota])), "noquotas")
 
 
 PAGE = (ROOT / "docs" / "policy-tests.md").read_text(encoding="utf-8")

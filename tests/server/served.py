@@ -53,7 +53,7 @@ class Echo:
 
     def long(self, environ):
         environ["webhook.may_block"]()
-        time.sleep(4)
+        time.sleep(2)
         return b"done"
 
     def endless(self, _environ):

