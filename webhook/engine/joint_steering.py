@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from webhook.engine.running_rules import findings_of, would_add
 from webhook.model.edits import RequireNodes
+from webhook.model.gpu_fractions import with_fractions
 from webhook.model.pod import Pod
 from webhook.model.selectors import Operator
 from webhook.model.wording import PLATFORM_TEAM
@@ -84,8 +85,10 @@ def refusal(steerers: Sequence[ConfiguredRule], pod: Pod, facts: Facts) -> Itera
 
 
 def _opinions(rules: Iterable[ConfiguredRule], pod: Pod, facts: Facts) -> Iterator[_Opinion]:
+    whole = with_fractions(pod) if pod.fractions else pod
     for active in rules:
-        judged = active.rule.unsuited and active.rule.unsuited(active.rule.view(pod), active.settings, facts)
+        seen = whole if active.rule.judges_fractions else pod
+        judged = active.rule.unsuited(seen, active.settings, facts) if active.rule.unsuited is not None else None
         if judged is not None:
             yield _Opinion(active, judged)
 

@@ -26,7 +26,8 @@ from webhook.ledger.verdicts import (
     Verdict,
 )
 from webhook.model.claims import CLAIM, claim_of_kind
-from webhook.model.gpu_fractions import changed_fraction, fraction_faults
+from webhook.model.gpu_fractions import DEVICES, KEYS, changed_fraction, fraction_faults
+from webhook.model.json_parts import mapped
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import shortened
@@ -78,7 +79,7 @@ def requests_of_pod(
     """
     requests: list[tuple[ConfiguredQuota, QuotaRequest]] = []
     findings: list[Finding] = []
-    faults = list(fraction_faults(pod)) if pod.annotations else ()
+    faults = list(fraction_faults(pod)) if pod.fractions or DEVICES in pod.annotations else ()
     for active in quotas:
         quota, is_shared = active.quota, active.quota.scope is QuotaScope.SHARED
         if is_shared:
@@ -108,8 +109,8 @@ def _entering(whole: PodDemand, counting: Counting, *, is_gated: bool, starts: b
 
 def after_update(outcome: Outcome, old: Mapping[str, Any], quotas: Sequence[ConfiguredQuota]) -> Outcome:
     """The outcome of an update of a pod. Its entries do not change, and so its annotations must not."""
-    pod = outcome.pod
-    if pod is None or not quotas:
+    pod, was = outcome.pod, mapped(old, "metadata", "annotations")
+    if pod is None or not quotas or all(pod.annotations.get(key) == was.get(key) for key in KEYS):
         return outcome
     found = changed_fraction(pod, pod_from_raw(old, pod.known, pod.namespace))
     strictest = max(quotas, key=lambda active: active.mode is Mode.ENFORCE)

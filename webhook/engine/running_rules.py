@@ -14,6 +14,7 @@ from webhook.model.edits import (
     Draft,
     Edit,
 )
+from webhook.model.gpu_fractions import with_fractions
 from webhook.model.pod import Container, Pod
 from webhook.model.shape import SizeError, shortened
 from webhook.model.wording import PLATFORM_TEAM, counted
@@ -88,10 +89,11 @@ def would_add(active: ConfiguredRule, wanted: Sequence[Edit]) -> Finding:
 def violations(pod: Pod, validators: Sequence[ConfiguredRule], facts: Facts) -> Iterator[Finding]:
     """What these rules find in a pod, in their modes. Advice about a fault that a violation names is left out."""
     reported: frozenset[str] | None = None
+    whole = with_fractions(pod) if pod.fractions else pod
     for active in validators:
         if active.rule.validate is None:
             continue
-        for value in active.rule.validate(active.rule.view(pod), active.settings, facts):
+        for value in active.rule.validate(whole if active.rule.judges_fractions else pod, active.settings, facts):
             if isinstance(value, Advice) and value.fault:
                 reported = _reported_faults(pod, validators, facts) if reported is None else reported
                 if value.fault in reported:
@@ -103,9 +105,7 @@ def violations(pod: Pod, validators: Sequence[ConfiguredRule], facts: Facts) -> 
 def _reported_faults(pod: Pod, validators: Iterable[ConfiguredRule], facts: Facts) -> frozenset[str]:
     """The faults that violations of these rules name in a pod. Rules in mode `audit` do not count: they warn nobody."""
     telling = (active for active in validators if active.rule.faults and active.mode is not Mode.AUDIT)
-    values = (
-        one.rule.validate(one.rule.view(pod), one.settings, facts) for one in telling if one.rule.validate is not None
-    )
+    values = (one.rule.validate(pod, one.settings, facts) for one in telling if one.rule.validate is not None)
     return frozenset(value.fault for value in chain.from_iterable(values) if isinstance(value, Violation))
 
 

@@ -319,7 +319,7 @@ class PodCache:
             return self._known(raw)
         if (known := self._table.get(stored.uid)) is not None and (stored.gpu_pod or known[0].pod.fractions):
             seen, read = known[0], stored.gpu_pod or known[0]
-            if seen.pod.fractions:
+            if seen.pod.fractions != read.pod.fractions:
                 read = replace(read, pod=seen.pod)  # what it asked for by annotations when it came
             if _COUNTED(seen) == _COUNTED(read):
                 return replace(stored, gpu_pod=seen)

@@ -401,10 +401,10 @@ RULE = Rule(
         )
     ),
     settings=Settings,
-    judges_fractions=True,
     validate=validate,
     unsuited=unsuited,
     stage=Stage.STEERING,
+    judges_fractions=True,
     depends_on_cluster_state=True,
     softens_on_update=True,
     can_mutate=lambda settings: settings.steer,

@@ -28,7 +28,7 @@ from webhook.gpus.gpu_shares import SHAREABLE
 from webhook.model.accelerators import Share, Vendor
 from webhook.model.claims import MOST_CLAIMS, ClaimObject, is_too_many
 from webhook.model.edits import AddGpuLimit
-from webhook.model.gpu_fractions import fraction_faults
+from webhook.model.gpu_fractions import DEVICES, fraction_faults
 from webhook.model.pod import Container, GpuRequest, Pod
 from webhook.model.shape import spelled
 from webhook.model.wording import PLATFORM_TEAM, cut, few, not_enabled
@@ -95,7 +95,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         parts = parts_of(pod, facts, settings.catalogue, settings.weights, counts_slices=settings.count_shares)
     if pod.resources:
         yield from _of_the_whole(pod)
-    if pod.annotations:
+    if pod.fractions or DEVICES in pod.annotations:
         yield from (one.as_advice for one in fraction_faults(pod))
     for container in pod.containers:
         yield from _wrong_amounts(container, are_repaired=settings.requests_only == "repair")
@@ -304,10 +304,10 @@ RULE = Rule(
     "and nothing keeps a pod from taking all GPUs of a node.",
     example=Example(training_pod(resources="{requests: {nvidia.com/gpu: 4}}")),
     settings=Settings,
-    judges_fractions=True,
     mutate=mutate,
     validate=validate,
     validate_claim=validate_claim,
+    judges_fractions=True,
     may_fail_api_validation=True,
     can_mutate=lambda settings: settings.requests_only == "repair",
 )

@@ -33,7 +33,7 @@ from pydantic import AfterValidator, Field, PrivateAttr
 
 from webhook.gpus.gpu_model import some_values
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, accelerators_in
-from webhook.model.gpu_fractions import FAULT, fraction_faults
+from webhook.model.gpu_fractions import DEVICES, FAULT, fraction_faults
 from webhook.model.pod import Pod
 from webhook.model.shape import spelled
 from webhook.quota.demand import pod_demand
@@ -156,7 +156,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     """Refuse a pod that exceeds a limit by itself, or that does not say which GPUs it would use."""
     if not settings.limits:
         return
-    if faults := list(fraction_faults(pod)) if pod.annotations else ():
+    if faults := list(fraction_faults(pod)) if pod.fractions or DEVICES in pod.annotations else ():
         yield from faults
         return
     for violation in uncounted(pod, settings.quota, facts):

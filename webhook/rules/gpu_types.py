@@ -319,11 +319,11 @@ RULE = Rule(
     "have them.",
     example=Example(training_pod("tolerations: [{key: nvidia.com/gpu, operator: Exists}]"), {"allowed": ["T4", "L4"]}),
     settings=Settings,
-    judges_fractions=True,
     mutate=mutate,
     validate=validate,
     validate_claim=validate_claim,
     unsuited=unsuited,
     stage=Stage.STEERING,
+    judges_fractions=True,
     depends_on_cluster_state=True,
 )

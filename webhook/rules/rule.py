@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import ClaimObject
 from webhook.model.edits import Edit
-from webhook.model.gpu_fractions import with_fractions
 from webhook.model.node import Toleration
 from webhook.model.pod import Pod
 from webhook.model.selectors import Expression
@@ -166,10 +165,6 @@ class Rule:
     """The labels of pods that these settings read. Pods that differ in one of them are not alike."""
     references: Callable[[Any], Iterable[Reference]] = lambda _: ()
     """What these settings name in the cluster. The doctor checks that it exists."""
-
-    def view(self, pod: Pod) -> Pod:
-        """The pod as the rule judges it."""
-        return with_fractions(pod) if pod.fractions and self.judges_fractions else pod
 
     @property
     def injects(self) -> bool:
