@@ -114,3 +114,35 @@ def test_an_api_server_without_such_queues_is_not_blamed() -> None:
     assert said(well() | {QUEUES: None, f"{QUEUES}/flowschemas/gpu-policy": None}) == [
         DoctorFinding(Status.OK, "1 ledger, 1 entry")
     ]
+
+
+KUEUE = "/apis/kueue.x-k8s.io/v1beta1"
+
+
+@pytest.mark.parametrize(
+    ("resource", "queue", "admits"),
+    [
+        ({"name": "nvidia.com/gpu", "nominalQuota": 12}, {}, "12 GPUs"),
+        ({"name": "nvidia.com/gpu", "nominalQuota": "8"}, {}, ""),
+        ({"name": "nvidia.com/gpu", "nominalQuota": 4, "borrowingLimit": 4}, {"cohort": "a"}, ""),
+        ({"name": "nvidia.com/gpu", "nominalQuota": 4, "borrowingLimit": 5}, {"cohortName": "a"}, "9 GPUs"),
+        ({"name": "nvidia.com/gpu", "nominalQuota": 4}, {"cohort": "a"}, "any number of GPUs"),
+        ({"name": "nvidia.com/gpu", "nominalQuota": 4, "borrowingLimit": 5}, {}, ""),
+        ({"name": "cpu", "nominalQuota": 400}, {}, ""),
+    ],
+)
+def test_a_queue_that_admits_more_than_the_quota_is_named(
+    resource: dict[str, Any], queue: dict[str, Any], admits: str
+) -> None:
+    spec = {**queue, "resourceGroups": [{"flavors": [{"name": "default", "resources": [resource]}]}]}
+    found = well() | {
+        "/apis/kueue.x-k8s.io": {"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta1"}},
+        f"{KUEUE}/clusterqueues": [{"metadata": {"name": "all"}, "spec": spec}],
+        f"{KUEUE}/localqueues": [
+            {"metadata": {"namespace": "team-vision", "name": "main"}, "spec": {"clusterQueue": "all"}}
+        ],
+    }
+    warnings = [one.found for one in said(found) if one.status is Status.WARNING]
+    assert [text.partition(" by ")[0] for text in warnings] == (
+        [f"the queue team-vision/main admits {admits}"] if admits else []
+    )

@@ -8,6 +8,7 @@ import yaml
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
+from tests.e2e.neighbour import LABEL, registered
 from tests.e2e.objects import gpu_pod
 from tests.e2e.quota_cases import CASES, H100, POLICIES, SEVENTH, Contest, Sort
 from tests.e2e.quota_fixtures import PATIENCE, assert_full, create, fill, is_even, pods, uids
@@ -84,6 +85,48 @@ def test_a_quota_that_comes_later_or_is_lowered_counts_what_is_there_and_evicts_
     assert uids(quotas, namespace) == before
     quotas.write_policies({"later.yaml": quota_policy("later", "{mode: enforce, gpus: 5}")})
     assert create(quotas, namespace, gpu_pod("fifth", 1)) == (201, "")
+
+
+def start(quotas: QuotaSite, namespace: str, name: str, query: str = "") -> tuple[int, str]:
+    """Take the last gate of a pod away."""
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}?timeout={PATIENCE}s{query}"
+    status, answer = quotas.plane.raw("PATCH", path, {"spec": {"schedulingGates": None}})
+    return status, str(answer.get("message", ""))
+
+
+def test_gated_pods_hold_nothing_and_start_while_there_is_room(quotas: QuotaSite, make_namespace: Namespaces) -> None:
+    namespace, gates = make_namespace("few"), [{"name": "example.com/queue"}]
+    for number in range(3):
+        assert create(quotas, namespace, gpu_pod(f"gated-{number}", 3, schedulingGates=gates)) == (201, "")
+    assert quotas.entered(f"namespace.{namespace}") == set()
+    fill(quotas, namespace, 1)
+    assert start(quotas, namespace, "gated-0")[0] == 200
+    assert "requested 3, used 4 of 4 (0 free); largest: gated-0 3, one-0 1" in start(quotas, namespace, "gated-1")[1]
+    path = f"/apis/gpupolicy.dev/v1alpha1/namespaces/{namespace}/gpuquotas/namespace.{namespace}"
+
+    def shown() -> object:
+        status, found = quotas.plane.raw("GET", path)
+        return status == 200 and found["status"]["gpus"]
+
+    eventually(lambda: shown() == {"hard": "4", "used": "4", "gated": "6"})
+    quotas.plane.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods/gated-0?gracePeriodSeconds=0")
+    eventually(lambda: start(quotas, namespace, "gated-1")[0] == 200)
+
+
+def test_an_update_that_another_webhook_refuses_holds_room_for_seconds_only(
+    quotas: QuotaSite, make_namespace: Namespaces
+) -> None:
+    namespace, gates = make_namespace("few"), [{"name": "example.com/queue"}]
+    raw = gpu_pod("gated", 4, schedulingGates=gates)
+    raw["metadata"]["labels"] = {LABEL: "yes"}
+    assert create(quotas, namespace, raw) == (201, "")
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["UPDATE"]}]
+    refuse = {"allowed": False, "status": {"code": 403, "message": "not yet"}}
+    with registered(quotas.installation, "validating", lambda _: refuse, "neighbour", rules=rules):
+        eventually(lambda: "not yet" in start(quotas, namespace, "gated", "&dryRun=All")[1])
+        assert "not yet" in start(quotas, namespace, "gated")[1]
+        eventually(lambda: create(quotas, namespace, gpu_pod("other", 1))[0] == 201)
+    eventually(lambda: "requested 4, used 1 of 4" in start(quotas, namespace, "gated")[1])
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])

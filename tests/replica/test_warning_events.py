@@ -212,6 +212,22 @@ def test_each_rule_has_an_event_which_says_how_much_more_it_has(control_plane: C
     assert messages[0].endswith("(Pod web-1, mode warn of policy _default, and 1 more warning)")
 
 
+def test_a_gated_pod_that_may_not_start_gets_the_refusal(control_plane: ControlPlane, team: Team) -> None:
+    raw = team.pod(team.controller())
+    one = Replica(control_plane)
+    for uid in (raw["metadata"]["uid"], "made-up"):
+        new = {**raw, "metadata": {**raw["metadata"], "uid": uid}}
+        old = {**new, "spec": {**raw["spec"], "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}}
+        asked = review(new, "UPDATE", old=old, namespace=team.name, name=raw["metadata"]["name"])
+        refused = replace(finding(message="exceeded"), mode=Mode.ENFORCE, refuses=True)
+        one.events.hear(parse(json.dumps(asked).encode()), decide(Outcome(NO_POLICY, new, (refused,))))
+    one.write(rounds=2)
+    (event,) = team.events()
+    assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == ("Pod", raw["metadata"]["uid"])
+    assert event["message"].startswith("may not start: gpuLimits: spec.containers[main]: exceeded")
+    assert one.counted() == {"written": 1, "unconfirmed": 1}
+
+
 @pytest.mark.parametrize(
     "forged",
     [

@@ -1,6 +1,8 @@
 """Objects that the replicas share: ledgers of quotas, and information about images."""
 
+import math
 from collections.abc import Iterator
+from fractions import Fraction
 
 from webhook.doctor.cluster import DoctorCluster, Object, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
@@ -8,8 +10,13 @@ from webhook.doctor.installation import Installation
 from webhook.images.shared_results import unpack
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.ledger.entries import LABEL, entries_in
+from webhook.model.accelerators import Accelerators
+from webhook.model.quantity import parse_quantity
 from webhook.model.shape import FormatError
 from webhook.model.wording import counted, few
+from webhook.quota.quota_wording import number
+from webhook.quota.quotas import Measure
+from webhook.rules.rule_settings import Mode
 
 _API = "/apis/gpupolicy.dev/v1alpha1"
 _QUEUES = "/apis/flowcontrol.apiserver.k8s.io/v1"
@@ -41,6 +48,51 @@ def quotas(installation: Installation) -> Iterator[DoctorFinding]:
         else:
             yield from _shown(installation)
         yield from _queues(installation)
+        yield from _kueue(installation)
+
+
+def _kueue(installation: Installation) -> Iterator[DoctorFinding]:
+    """No queue of Kueue admits more than the quota behind it: such pods stay gated, and hold Kueue's room."""
+    group = installation.cluster.find("/apis/kueue.x-k8s.io")
+    if group is None:
+        return
+    api = f"/apis/{group['preferredVersion']['groupVersion']}"
+    try:
+        queues = {one["metadata"]["name"]: one["spec"] for one in installation.cluster.items(f"{api}/clusterqueues")}
+        local = [
+            (one["metadata"]["namespace"], one["metadata"]["name"], one["spec"].get("clusterQueue"))
+            for one in installation.cluster.items(f"{api}/localqueues")
+        ]
+    except UnavailableError as why:
+        yield skipped(str(why), why.remedy)
+        return
+    policies = installation.sound_policies
+    for namespace, name, cluster_queue in sorted(local, key=str):
+        admits = _most(queues.get(cluster_queue, {}), policies.for_namespace(namespace).accelerators)
+        for active in policies.quotas_for(namespace):
+            hard = next((one.hard for one in active.quota.limits if one.measure is Measure.GPUS), None)
+            if hard is None or active.mode is not Mode.ENFORCE or admits <= hard:
+                continue
+            most = "any number of" if admits == math.inf else number(Fraction(admits))
+            yield warning(
+                f"the queue {namespace}/{name} admits {most} GPUs by ClusterQueue {cluster_queue}, GPU quota "
+                f"'{active.quota.name}' {number(hard)}: pods that Kueue admits beyond it stay gated",
+                "no more GPUs (nominalQuota and borrowingLimit) in the ClusterQueue than in the quota",
+                "lower the ClusterQueue, or raise the quota",
+            )
+
+
+def _most(queue: Object, accelerators: Accelerators) -> float:
+    """The most units of GPU resources that a ClusterQueue admits; infinite where it may borrow without a limit."""
+    borrows, most = queue.get("cohort") or queue.get("cohortName"), 0.0
+    for group in queue.get("resourceGroups") or ():
+        for one in (one for flavor in group.get("flavors") or () for one in flavor.get("resources") or ()):
+            if accelerators.of(str(one.get("name"))) is not None:
+                limit = one.get("borrowingLimit", math.inf) if borrows else 0
+                most += float(parse_quantity(str(one.get("nominalQuota", 0)))) + float(
+                    limit if limit == math.inf else parse_quantity(str(limit))
+                )
+    return most
 
 
 def quota_objects(cluster: DoctorCluster, namespace: str | None = None) -> Iterator[Object]:

@@ -1,6 +1,8 @@
-"""Writes Events of reason GpuPolicyWarning on controllers, with what rules in mode `warn` say about their pods.
+"""Writes Events of reason GpuPolicyWarning on controllers, with what rules in mode `warn` say about their pods, and on
+gated pods that may not start.
 
-A controller gets the warnings about its pods in the answer, and nobody reads them there. Events are written in the
+A controller gets the warnings about its pods in the answer, and nobody reads them there; nor does anybody read why a
+queue could not take the last gate of a pod away. Events are written in the
 background, one every few seconds, and only about pods that the API server has stored: whoever reaches the port can make
 pods up. The owner of a ReplicaSet gets the Event in its place. All replicas give one warning one name in one hour, so
 the API server keeps the first Event and refuses the others; nothing is repeated or counted up.
@@ -22,7 +24,7 @@ from prometheus_client import Counter
 from webhook.admission import logs
 from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.metrics import Metrics
-from webhook.admission.phases import Decision
+from webhook.admission.phases import Decision, enters
 from webhook.kubernetes.api_errors import ApiServerError, RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import METADATA, ApiServer
@@ -59,8 +61,8 @@ _log = logging.getLogger("gpu_policy.warnings")
 
 @dataclass(frozen=True, slots=True)
 class PodWarning:
-    """What one rule says about an admitted pod. `controller` is the uid of the controller as the pod has it, which
-    anybody can write.
+    """What one rule says about a stored pod. `controller` is the uid of the controller as the pod has it, which anybody
+    can write; the pod's own uid where the Event is on the pod.
     """
 
     namespace: str
@@ -79,11 +81,17 @@ def warnings_in(request: AdmissionRequest, decision: Decision) -> list[PodWarnin
     """The warnings of a decision of the validating phase, one for each rule: the worst finding speaks for all.
 
     The decision has to be about a new pod with a controller that is admitted, and no dry run. Only rules in mode `warn`
-    count.
+    count. A gated pod that may not start has one, with the refusal.
     """
     outcome, raw = decision.outcome, request.object
-    if outcome is None or raw is None or request.is_dry_run or not decision.answer.is_allowed:
+    if outcome is None or raw is None or request.is_dry_run:
         return []
+    if not decision.answer.is_allowed:
+        uid = part(raw, "metadata", "uid")
+        if request.operation != "UPDATE" or not enters(request) or not isinstance(uid, str):
+            return []
+        text = cut_to_bytes(f"may not start: {printable(decision.answer.message)}", LONGEST_MESSAGE)
+        return [PodWarning(request.namespace, request.name[:_LONGEST_NAME], uid, uid, "gates", text)]
     findings = [one for one in worst_first(outcome.findings) if one.mode is Mode.WARN and one.warns]
     is_new_pod = request.operation == "CREATE" and not request.subresource and is_pod(request.api_version, request.kind)
     controller = controller_of(raw) if findings and is_new_pod else None
@@ -182,6 +190,8 @@ class WarningEvents:
         """Write one Event; returns what became of it, one of RESULTS."""
         stored = self._metadata("pods", CORE, warning.namespace, warning.pod)
         owner = controller_of(stored) or {}
+        if warning.controller == warning.uid:
+            owner = {"apiVersion": "v1", "kind": "Pod", "name": warning.pod, "uid": warning.uid}
         if (part(stored, "metadata", "uid"), owner.get("uid")) != (warning.uid, warning.controller):
             return "unconfirmed"
         if owner.get("kind") == "ReplicaSet" and str(owner.get("apiVersion")).startswith("apps/"):
