@@ -61,7 +61,7 @@ def test_a_pod_that_is_too_much_by_itself_is_said_when_its_workload_is_applied(
     ("raw", "using"),
     [
         pytest.param(workload("Deployment", pod(9)), limited("{mode: audit, gpus: 8}"), id="only audited"),
-        pytest.param(workload("Deployment", pod(8)), limited("{mode: enforce, gpus: 8}", "gpus: 8"), id="just fits"),
+        pytest.param(workload("StatefulSet", pod(8)), limited("{mode: enforce, gpus: 8}", "gpus: 8"), id="just fits"),
         pytest.param(workload("Deployment", pod(0)), limited(OPEN, "gpus: 0"), id="without GPUs"),
     ],
 )

@@ -363,3 +363,41 @@ def test_where_gated_pods_count_at_once_they_are_entered_when_they_are_created(t
 
 def test_a_gated_pod_that_can_never_start_is_refused_at_once(site: Site) -> None:
     assert "allows 4 GPUs in all" in str(site.ask("/validate", gated(5, 1))["status"]["message"])
+
+
+def applied(site: Site, replicas: int, **parts: object) -> list[str]:
+    """The warnings of a review of a StatefulSet of pods with 2 GPUs each."""
+    raw = workload("StatefulSet", pod(2)) | {"metadata": {"name": "w", "namespace": NAMESPACE}}
+    raw["spec"]["replicas"] = replicas
+    response = site.ask("/workloads", raw, **parts)
+    assert response["allowed"]
+    return list(response.get("warnings", ()))
+
+
+def test_a_workload_is_told_what_is_free_now_from_memory_alone(site: Site) -> None:
+    assert applied(site, 1) == []
+    (warning,) = applied(site, 2)
+    assert "its 2 pods request 4 GPUs together; 2 of 4 are in use, 2 free; largest: running 2. Free some" in warning
+    assert site.store.calls == [], "no ledger is read or written"
+    assert site.validate(2) == ""
+    calls = list(site.store.calls)
+    (warning,) = applied(site, 1)
+    assert "requests 2 GPUs; 4 of 4 are in use, 0 free; largest: running 2. Free some" in warning
+    assert site.store.calls == calls
+
+
+def test_a_replica_without_ledgers_says_nothing_of_what_is_free(tmp_path: Path) -> None:
+    assert applied(Site(tmp_path, has_ledgers=False), 2) == []
+
+
+@pytest.mark.parametrize("shares", [False, True], ids=["its own quota", "one that others share"])
+def test_pods_that_the_ledger_does_not_have_yet_count_once(site: Site, shares: bool) -> None:
+    if shares:
+        shared_quotas_file(site.directory, {"name": "all", "namespaces": ["*"], "gpus": 70})
+        site.policies.check()
+    (active, *_) = reversed(site.policies.current.quotas_for(NAMESPACE))
+    ledgers = site.service._ledgers
+    assert (ledgers.in_use(active.quota, NAMESPACE) is None) is shares, "nothing is known of a shared quota before"
+    assert site.validate(2) == ""
+    found = ledgers.in_use(active.quota, NAMESPACE)
+    assert (found.counts.total(), [one.name for one in found.pods]) == (3 if shares else 2, ["running"])

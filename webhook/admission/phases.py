@@ -79,7 +79,13 @@ def mutate(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, 
     return decide(engine.mutate(request.object, policy, facts, namespace=request.namespace))
 
 
-def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFacts, now: float = NO_TIME) -> Decision:
+def workloads(
+    request: AdmissionRequest,
+    policies: PolicySet,
+    facts: ClusterFacts,
+    now: float = NO_TIME,
+    around: engine.Around = engine.NOTHING_AROUND,
+) -> Decision:
     """Validate a workload by the pods that it would make: on CREATE all of them, on UPDATE what is new in them."""
     raw, old = request.object, None
     if raw is None or request.operation not in ("CREATE", "UPDATE") or request.subresource or is_made_or_ending(raw):
@@ -91,7 +97,9 @@ def workloads(request: AdmissionRequest, policies: PolicySet, facts: ClusterFact
     namespace = request.namespace
     policy, quotas = policies.for_namespace(namespace).at(now), policies.quotas_for(namespace)
     excepting = partial(policies.in_force, namespace, now=now) if policies.exceptions.of(namespace) else None
-    return decide(engine.validate_workload(raw, namespace, policy, facts, quotas, old=old, excepting=excepting))
+    return decide(
+        engine.validate_workload(raw, namespace, policy, facts, quotas, old=old, excepting=excepting, around=around)
+    )
 
 
 def _says_more_than(raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> bool:

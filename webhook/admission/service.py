@@ -17,16 +17,18 @@ from webhook.admission.metrics import Metrics
 from webhook.admission.node_metrics import show_nodes
 from webhook.admission.phases import Decision, decide
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TimeBudget
+from webhook.engine import Around
 from webhook.engine.quota_requests import NO_REQUESTS, entered
 from webhook.facts.facts import ClusterFacts, FactsSource, ImageSource
 from webhook.ledger.entries import UID_BYTES
 from webhook.ledger.ledger_store import GpuPod
-from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.ledgers import InUse, Ledgers
 from webhook.ledger.verdicts import AlreadyStored, QuotaRequest, Unanswered, Verdict
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import part
 from webhook.model.workloads import is_pod
 from webhook.policy.policy_store import PolicyStore
+from webhook.quota.quotas import Quota
 
 _NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the namespace of the ledgers", 500)
 
@@ -192,7 +194,12 @@ class Service:
         return pod.explained(reserve(decision, review, self._ledgers, pod.left))
 
     def workloads(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
-        return phases.workloads(review, self.policies.current, self._with_images(facts, review, budget), self._clock())
+        def in_use(quota: Quota) -> InUse | None:
+            with budget.deadline.outside():
+                return None if self._ledgers is None else self._ledgers.in_use(quota, review.namespace)
+
+        known = self._with_images(facts, review, budget)
+        return phases.workloads(review, self.policies.current, known, self._clock(), Around(in_use))
 
     def config_maps(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:  # noqa: ARG002  # phases are called alike
         budget.may_block()  # YAML takes long for its size; pods are answered meanwhile

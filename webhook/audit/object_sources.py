@@ -12,7 +12,7 @@ from typing import Any
 from webhook.audit.cluster_objects import ClusterObjects, Listing, NamespaceScope, Progress
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
-from webhook.audit.review_objects import ReviewContext, with_input_claims
+from webhook.audit.review_objects import ReviewContext, scalers_in, with_input_claims
 from webhook.facts.facts import ClusterFacts, ImageSource
 from webhook.facts.snapshot import EMPTY
 from webhook.kubernetes.api_errors import ApiServerError
@@ -28,6 +28,7 @@ from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 from webhook.model.resource_slices import SLICE
 from webhook.model.workloads import RUNTIMES, TRAINER, is_pod, templates_of
+from webhook.model.workloads.peaks import Scaler
 from webhook.policy.policy_set import PolicySet
 
 _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
@@ -115,6 +116,8 @@ class ObjectSource:
     """The namespaces of the cluster that are audited."""
     now: float | None = None
     """The API server's clock in seconds since 1970; None for objects of files."""
+    scalers: Mapping[str, Sequence[Scaler]] = field(default_factory=dict)
+    """Namespace -> what scales workloads there, where all objects are known before."""
     unsent: Callable[[], int] = lambda: 0
     """How many objects so far were left out of `documents` because the webhook is never asked about them."""
 
@@ -127,7 +130,8 @@ class ObjectSource:
         """
         ledgers = Ledgers(LedgerContext(MemoryStore(), self.background.pods))
         moment = next((one for one in (now, self.now) if one is not None), time.time())
-        return ReviewContext(policies, self.background.facts.with_images(images), ledgers, moment, directory=directory)
+        facts = self.background.facts.with_images(images)
+        return ReviewContext(policies, facts, ledgers, moment, directory=directory, scalers=self.scalers)
 
 
 def of_files(documents: Sequence[Document | DocumentError], namespace: str, background: Background) -> ObjectSource:
@@ -137,7 +141,8 @@ def of_files(documents: Sequence[Document | DocumentError], namespace: str, back
         if isinstance(document, Document):
             makes_pods = bool(templates_of(document.object)) or is_pod(document.api_version, document.kind)
             owners.learn(document.object, is_audited=makes_pods)
-    return ObjectSource(documents, owners, replace(background, facts=facts), namespace)
+    scalers = scalers_in(documents, namespace)
+    return ObjectSource(documents, owners, replace(background, facts=facts), namespace, scalers=scalers)
 
 
 def of_cluster(  # noqa: PLR0913  # all that is known of the cluster

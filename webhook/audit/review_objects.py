@@ -19,14 +19,16 @@ from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.entries import uid_bytes
 from webhook.ledger.gpu_pods import is_for_extended_resources
-from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.ledgers import InUse, Ledgers
 from webhook.model.claims import CLAIM, GROUP, claim_from, claim_owner, subject_for_pod, template_claims
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import mapped, part
 from webhook.model.subject import PodSubject, subject_of
 from webhook.model.workloads import RUNTIMES, is_made_or_ending, is_pod, workload_of
+from webhook.model.workloads.peaks import Scaler, scaler_of
 from webhook.outcome import Finding, FindingKind, Injection, Outcome, printable, worst_first
 from webhook.policy.policy_set import InForce, Policy, PolicySet
+from webhook.quota.quotas import Quota
 
 NEVER_SENT = (
     "kube-system",
@@ -167,6 +169,16 @@ class ReviewContext:
     excepted_pods: ExceptedPods = field(default_factory=ExceptedPods)
     directory: str = ""
     """The directory of the policies, as reports name it."""
+    scalers: Mapping[str, Sequence[Scaler]] = field(default_factory=dict)
+    """Namespace -> what scales workloads there, among the reviewed objects."""
+
+    def around(self, namespace: str) -> engine.Around:
+        """What is known beside an object that is applied in a namespace."""
+
+        def in_use(quota: Quota) -> InUse | None:
+            return self.ledgers.in_use(quota, namespace, _LEDGER_SECONDS)
+
+        return engine.Around(in_use, self.scalers.get(namespace, ()))
 
     def in_force(self, namespace: str, raw: Mapping[str, Any], kind: str) -> InForce:
         return self.policies.in_force(namespace, lambda: self.excepted_pods.subject_of(namespace, raw, kind), self.now)
@@ -201,6 +213,15 @@ def with_input_claims(
     found = ((one, claim_from(one.object)) for one in documents if isinstance(one, Document))
     named = ((own_namespace(one) or namespace, claim) for one, claim in found if claim is not None)
     return replace(facts, cluster=cluster.with_more_claims(named))
+
+
+def scalers_in(documents: Iterable[Document | DocumentError], namespace: str) -> dict[str, list[Scaler]]:
+    """Namespace -> what scales workloads there; `namespace` is that of documents that name none."""
+    found: dict[str, list[Scaler]] = {}
+    for one in documents:
+        if isinstance(one, Document) and (scaler := scaler_of(one.object)) is not None:
+            found.setdefault(own_namespace(one) or namespace, []).append(scaler)
+    return found
 
 
 def review(documents: Iterable[Document | DocumentError], namespace: str, context: ReviewContext) -> ReviewList:
@@ -254,7 +275,10 @@ def review_object(
     policy, quotas = context.policies.for_namespace(where).at(context.now), context.policies.quotas_for(where)
     has_exceptions = context.policies.exceptions.of(where)
     excepting = partial(context.policies.in_force, where, now=context.now) if has_exceptions else None
-    pods = engine.template_outcomes(document.object, where, policy, context.facts, quotas, excepting=excepting)
+    around = engine.NOTHING_AROUND if is_running else context.around(where)
+    pods = engine.template_outcomes(
+        document.object, where, policy, context.facts, quotas, excepting=excepting, around=around
+    )
     if not pods:
         return ReviewedObject(document, own_namespace(document), name, None)
     findings = tuple(dict.fromkeys(finding for one in pods for finding in one.findings))

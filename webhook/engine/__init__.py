@@ -9,11 +9,14 @@ templates of resource claims, by their requests, as `validate_claim` judges clai
 from webhook.engine.applied_claims import is_claim, validate_claim
 from webhook.engine.mutating import ANNOTATION, STAMP, mutate
 from webhook.engine.validating import simulate, validate
-from webhook.engine.workloads import TemplateOutcome, template_outcomes, validate_workload
+from webhook.engine.workload_quotas import NOTHING_AROUND, Around, TemplateOutcome
+from webhook.engine.workloads import template_outcomes, validate_workload
 
 __all__ = [
     "ANNOTATION",
+    "NOTHING_AROUND",
     "STAMP",
+    "Around",
     "TemplateOutcome",
     "is_claim",
     "mutate",

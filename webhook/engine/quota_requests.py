@@ -31,6 +31,7 @@ from webhook.model.json_parts import mapped
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import shortened
+from webhook.model.subject import Member, makers_of
 from webhook.model.violation import Violation
 from webhook.model.wording import PLATFORM_TEAM
 from webhook.outcome import Finding, FindingKind, Outcome
@@ -181,7 +182,8 @@ def entered(
     is_over = any(isinstance(verdict, Exceeded) for verdict in verdicts)
     pods = None if seen is None else seen(namespace) if is_over else ()
     answers = zip(wanted.requests, verdicts, strict=True)
-    findings = (finding_for(active, request.demand, verdict, pods) for (active, request), verdict in answers)
+    makers = makers_of(outcome.object) if pods else ()
+    findings = (finding_for(active, request.demand, verdict, pods, makers) for (active, request), verdict in answers)
     return _with_findings(outcome, [finding for finding in findings if finding is not None])
 
 
@@ -195,11 +197,16 @@ def _with_findings(outcome: Outcome, findings: Sequence[Finding]) -> Outcome:
 
 
 def finding_for(
-    active: ConfiguredQuota, demand: Demand, verdict: Verdict, pods: Iterable[GpuPod] | None
+    active: ConfiguredQuota,
+    demand: Demand,
+    verdict: Verdict,
+    pods: Iterable[GpuPod] | None,
+    makers: Sequence[Member] = (),
 ) -> Finding | None:
     """The finding that the verdict on a demand becomes; None for a pod that fits.
 
     `pods` are the pods of the namespace; messages name the largest. If None, messages do not say what is in use.
+    `makers` are what made the pod.
     """
     quota = active.quota
     if isinstance(verdict, Granted):
@@ -212,9 +219,10 @@ def finding_for(
         is_denied = active.on_ledger_failure is OnLedgerFailure.DENY
         return replace(finding, refuses=finding.refuses and is_denied, code=verdict.code)
     if isinstance(verdict, Exceeded):
-        largest = None if pods is None else _largest(pods, verdict.excesses[0].limit, quota)
+        holders = _holders(pods or (), verdict.excesses[0].limit, quota)
+        largest, kin = None if pods is None else _named(holders), _kin(makers, holders)
         is_open = is_unspecified(demand, quota)
-        message = quota_wording.exceeded(quota, verdict.excesses, largest, is_unspecified=is_open)
+        message = quota_wording.exceeded(quota, verdict.excesses, largest, kin=kin, is_unspecified=is_open)
         return finding_of(active, Violation("spec", message, "", ""))
     finding = finding_of(active, _WITHOUT_USAGE if pods is None else _kept_out(verdict, quota))
     passes = isinstance(verdict, TooManyUnconfirmed) and verdict.excess.used  # those pods are stored in a moment
@@ -260,11 +268,33 @@ def _uncounted(violations: Iterable[Violation], active: ConfiguredQuota) -> Iter
         yield finding_of(active, violation, FindingKind.VIOLATION if is_denied else FindingKind.ADVICE)
 
 
-def _largest(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:
+def largest_of(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> list[tuple[str, Fraction]]:
     """The pods that count most against a limit, and by name if several count alike."""
-    counting = ((amount_of_stored(pod, limit, quota), pod.called) for pod in pods)
-    first = nsmallest(_MOST_NAMES, ((-amount, name) for amount, name in counting if amount))
-    return [(shortened(name, _LONGEST_NAME), -amount) for amount, name in first]
+    return _named(_holders(pods, limit, quota))
+
+
+def _holders(pods: Iterable[GpuPod], limit: Limit, quota: Quota) -> list[tuple[Fraction, GpuPod]]:
+    counting = ((amount, pod) for pod in pods if (amount := amount_of_stored(pod, limit, quota)))
+    return nsmallest(_MOST_NAMES, counting, key=lambda one: (-one[0], one[1].called))
+
+
+def _named(holders: Sequence[tuple[Fraction, GpuPod]]) -> list[tuple[str, Fraction]]:
+    return [(shortened(pod.called, _LONGEST_NAME), amount) for amount, pod in holders]
+
+
+_HELPS = {"Deployment": "set strategy Recreate, or maxSurge: 0", "Rollout": "set maxSurge: 0"}
+"""Kind that starts new pods beside old ones -> how not to."""
+
+
+def _kin(makers: Sequence[Member], holders: Sequence[tuple[Fraction, GpuPod]]) -> tuple[str, str]:
+    """What the largest holder has in common with a pod, and what helps: the last common maker; empty for none."""
+    shared = [one for one in makers if holders and one in holders[0][1].makers]
+    if not shared:
+        return "", ""
+    kind = shared[-1][0]
+    if kind in _HELPS and makers[0] not in shared:
+        return f", the old pod of the same {kind}", _HELPS[kind]
+    return f", a pod of the same {kind}", ""
 
 
 def amount_of_stored(seen: GpuPod, limit: Limit, quota: Quota) -> Fraction:

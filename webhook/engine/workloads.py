@@ -1,16 +1,16 @@
 """Workloads: what would happen to the pods that they make. Workloads themselves are never modified."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 from webhook.engine.applied_claims import is_claim, validate_claim
-from webhook.engine.quota_requests import KEY as QUOTA_KEY
 from webhook.engine.quota_requests import requests_of_pod
 from webhook.engine.running_rules import addressed, facts_under, findings_of, told
 from webhook.engine.validating import simulate
+from webhook.engine.workload_quotas import NOTHING_AROUND, Around, TemplateOutcome, Told, findings_together
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_table import GPUS
 from webhook.model.edits import AddGpuLimit
@@ -21,15 +21,11 @@ from webhook.model.shape import MOST_ENTRIES, ShapeError, shortened
 from webhook.model.subject import PodSubject, subject_of, subject_of_template
 from webhook.model.wording import counted, cut
 from webhook.model.workloads import Template, number_of_templates, templates_of, unread_gpus, with_runtime, workload_of
+from webhook.model.workloads.peaks import starts_now
 from webhook.outcome import Finding, FindingKind, Injection, Outcome
 from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.policy.policy_set import InForce, Policy
 from webhook.policy.schema import WorkloadsMode
-from webhook.quota import quota_wording
-from webhook.quota.amounts import amounts, unit_of
-from webhook.quota.demand import pod_demand
-from webhook.quota.quota_wording import is_unspecified
-from webhook.quota.quotas import Excess, Limit
 from webhook.rules.gpu_parts import unit_name
 from webhook.rules.rule import Stage
 from webhook.rules.rule_settings import Mode
@@ -47,41 +43,6 @@ Excepting = Callable[[Callable[[], PodSubject]], InForce]
 """Says what holds in a namespace for the pods that a function describes, with exceptions."""
 
 
-@dataclass(frozen=True)
-class TemplateOutcome:
-    """What would happen to the pods of one template. Its pods count in `quotas`.
-
-    `in_pod` are the findings with places in a pod of the template, `others` those with places in the object. A finding
-    that `refuses` would refuse the pods. `pod` is a pod as it is completed; None for what is no template.
-    """
-
-    template: Template
-    pod: Pod | None = None
-    in_pod: tuple[Finding, ...] = ()
-    injections: tuple[Injection, ...] = ()
-    quotas: Sequence[ConfiguredQuota] = ()
-    about: str = ""
-    """Which pods findings are about, with their number and GPUs."""
-    others: tuple[Finding, ...] = ()
-
-    @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        """All findings, with places in the object."""
-        place = self.template.place
-        placed = [replace(one, field=place(one.field), about=self.about) for one in self.in_pod]
-        return (*placed, *self.others)
-
-    @property
-    def gpus(self) -> int:
-        """How many GPUs the scheduler reserves for each pod."""
-        return self.pod.gpu_count if self.pod is not None else 0
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether the API server would refuse the pods."""
-        return any(finding.refuses for finding in self.in_pod)
-
-
 @dataclass(frozen=True, slots=True)
 class _Context:
     """What the templates of an object are judged by: `policy` and `quotas`, or what `excepting` says of the pods."""
@@ -91,6 +52,7 @@ class _Context:
     facts: ClusterFacts
     quotas: Sequence[ConfiguredQuota]
     excepting: Excepting | None
+    around: Around = NOTHING_AROUND
     said: set[Finding] = field(default_factory=set)
     """What was found about other templates: the same advice is not given again."""
 
@@ -123,13 +85,14 @@ def template_outcomes(  # noqa: PLR0913  # all that decides
     quotas: Sequence[ConfiguredQuota] = (),
     *,
     excepting: Excepting | None = None,
+    around: Around = NOTHING_AROUND,
 ) -> tuple[TemplateOutcome, ...]:
     """What would happen to the pods of each template in an object; empty for an object that makes no pods.
 
     `excepting` says what holds for particular pods instead of `policy` and `quotas`. A limit that the pods of several
     templates exceed together is reported with the first of these templates. Raises ShapeError for a malformed template.
     """
-    context = _Context(namespace, policy, facts, quotas, excepting)
+    context = _Context(namespace, policy, facts, quotas, excepting, around)
     outcomes: list[TemplateOutcome] = []
     for template in templates_of(context.followed(raw)):
         try:
@@ -138,9 +101,9 @@ def template_outcomes(  # noqa: PLR0913  # all that decides
             raise error.at(template.place) from None
     found = _unread(raw, [one.template for one in outcomes], policy)
     unread = [TemplateOutcome(Template({}, one.field), others=(one,)) for one in found]
-    for first, total in _totals(outcomes, context):
-        at = next(at for at, one in enumerate(outcomes) if one.template is first.template)
-        outcomes[at] = replace(outcomes[at], others=(*outcomes[at].others, total.finding))
+    for told_of in _together(raw, outcomes, context):
+        at = next(at for at, one in enumerate(outcomes) if one.template is told_of.first.template)
+        outcomes[at] = replace(outcomes[at], others=(*outcomes[at].others, told_of.finding))
     return (*outcomes, *unread)
 
 
@@ -153,18 +116,22 @@ def validate_workload(  # noqa: PLR0913  # all that decides
     *,
     old: Mapping[str, Any] | None = None,
     excepting: Excepting | None = None,
+    around: Around = NOTHING_AROUND,
 ) -> Outcome:
     """Judge a workload by the pods that it would make, and a template of resource claims by its claims, in the policy's
     mode for workloads.
 
-    On UPDATE (`old` is given), only new findings are reported. `excepting` is as in `template_outcomes`. A malformed
-    template brings a warning in mode `warn`; in mode `enforce`, ShapeError is raised.
+    On UPDATE (`old` is given), only new findings are reported. `excepting` and `around` are as in `template_outcomes`.
+    A malformed template brings a warning in mode `warn`; in mode `enforce`, ShapeError is raised.
     """
     if policy.workloads is WorkloadsMode.DISABLED:
         return Outcome(policy, raw)
-    found = list(_findings(raw, _Context(namespace, policy, facts, quotas, excepting)))
+    context = partial(_Context, namespace, policy, facts, quotas, excepting)
+    if old is not None:
+        around = replace(around, before=partial(_before, old, context()))
+    found = list(_findings(raw, context(around)))
     if old is not None and found:
-        known = {one.key for one in _findings(old, _Context(namespace, policy, facts, quotas, excepting))}
+        known = {one.key for one in _findings(old, context())}
         found = [one for one in found if one.key not in known]
     if policy.workloads is WorkloadsMode.ENFORCE:
         for one in found:
@@ -201,7 +168,23 @@ def _findings(raw: Mapping[str, Any], context: _Context) -> Iterator[_Found]:
             yield _Found((_name(template), finding), placed)
     else:
         yield from (_Found(KEY, finding) for finding in _unread(raw, templates, context.policy))
-    yield from (total for _, total in _totals(judged, context))
+    yield from (_Found(one.key, one.finding) for one in _together(raw, judged, context))
+
+
+def _together(raw: Mapping[str, Any], judged: Sequence[TemplateOutcome], context: _Context) -> Iterator[Told]:
+    policy, facts = context.policy, facts_under(context.policy, context.facts)
+    return findings_together(
+        raw, judged, namespace=context.namespace, policy=policy, facts=facts, around=context.around
+    )
+
+
+def _before(old: Mapping[str, Any], context: _Context) -> list[TemplateOutcome]:
+    """The pods of an object before an update; none where they did not start."""
+    found = []
+    for template in templates_of(context.followed(old), MOST_TEMPLATES) if starts_now(old) else ():
+        with suppress(ShapeError):
+            found.append(_judge(old, template, context))
+    return found
 
 
 def _judge(workload: Mapping[str, Any], template: Template, context: _Context) -> TemplateOutcome:
@@ -281,47 +264,6 @@ def _unrepaired(template: Template, injections: Sequence[Injection]) -> Iterator
                     origin=injection.origin,
                     line=injection.line,
                 )
-
-
-def _totals(judged: Sequence[TemplateOutcome], context: _Context) -> Iterator[tuple[TemplateOutcome, _Found]]:
-    """The limits that the pods exceed together, each once, with the first template of such pods.
-
-    Templates whose pods are refused one by one are left out. A template that does not say how many pods it makes counts
-    as none.
-    """
-    counting = [one for one in judged if one.template.pods and not one.is_refused]
-    for active in {id(active): active for one in counting for active in one.quotas}.values():
-        of_quota = [one for one in counting if any(own is active for own in one.quotas)]
-        for limit in active.quota.limits:
-            yield from _total(active, limit, of_quota, context)
-
-
-def _total(
-    active: ConfiguredQuota, limit: Limit, outcomes: Sequence[TemplateOutcome], context: _Context
-) -> Iterator[tuple[TemplateOutcome, _Found]]:
-    shares: list[tuple[TemplateOutcome, Fraction]] = []
-    is_open, units = False, set[tuple[str, Fraction] | None]()
-    facts = facts_under(context.policy, context.facts)
-    for one in outcomes:
-        pod = one.pod
-        demand = pod_demand(pod, context.namespace, active.quota.counting, facts).all if pod is not None else None
-        if demand is not None and (amount := amounts(demand, active.quota)[limit]):
-            shares.append((one, amount))
-            units.add(unit_of(demand, limit, active.quota))
-            is_open |= is_unspecified(demand, active.quota)
-    asks = sum((amount * (one.template.pods or 0) for one, amount in shares), Fraction(0))
-    if asks <= limit.hard or any(amount > limit.hard for _, amount in shares):
-        return
-    is_only, (first, amount) = len(shares) == 1, shares[0]
-    pods = sum(one.template.pods or 0 for one, _ in shares)
-    kinds = () if is_only else [one.template.group for one, _ in shares]
-    excess = Excess(limit, amount if is_only else asks, Fraction(0), units.pop() if len(units) == 1 else None)
-    found = quota_wording.too_many_pods(active.quota, excess, pods, kinds, is_unspecified=is_open)
-    mode = Mode.AUDIT if active.mode is Mode.AUDIT else Mode.WARN
-    finding = Finding(QUOTA_KEY, mode, FindingKind.VIOLATION, "spec", *found, origin=active.origin, line=active.line)
-    if is_only:
-        finding = replace(finding, field=first.template.place("spec"), about=first.about)
-    yield first, _Found((active.quota.key, limit), finding)
 
 
 def _malformed(template: Template, error: ShapeError) -> _Found:

@@ -170,6 +170,17 @@ class ClusterFacts:
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
         return self.table.amounts_in(self.table.feasible_nodes(pod, runtime_class), resources)
 
+    def most_pods(self, pod: Pod) -> int | None:
+        """How many such pods the feasible nodes hold by their GPUs, if nothing else ran there.
+
+        None where nodes are made on demand or unknown, and where GPUs are claimed.
+        """
+        classes, gpus = self.feasible_nodes(pod), tuple(pod.gpus)
+        if not classes or not gpus or pod.resource_claims or any(not one.count for one in classes):
+            return None
+        runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
+        return self.table.rooms(self.table.feasible_nodes(pod, runtime_class), pod.gpus)
+
     def label_values(self, key: str) -> Sequence[str]:
         """The values that a label has on nodes and node pools, sorted."""
         of_pools = () if self.pools is None else self.pools.label_values(key)

@@ -245,6 +245,20 @@ class NodeTable:
 
         return self._kept((mask, resources), found)
 
+    def rooms(self, mask: Mask, amounts: Mapping[str, int]) -> int | None:
+        """How often the nodes in `mask` have all these amounts; None where one of them has an unknown amount."""
+
+        def found() -> int | None:
+            total = 0
+            for at in [at for at, bit in enumerate(reversed(f"{mask:b}")) if bit == "1"]:
+                having = [(self._amounts_of(name)[at], wanted) for name, wanted in amounts.items()]
+                if any(has is None for has, _ in having):
+                    return None
+                total += min((has or 0) // wanted for has, wanted in having)
+            return total
+
+        return self._kept((mask, "rooms", *amounts.items()), found)
+
 
 def mask_of(places: Iterable[int], size: int) -> Mask:
     """The set of the nodes at these positions, all below `size`."""

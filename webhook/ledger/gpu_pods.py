@@ -24,6 +24,7 @@ from webhook.model.pod import APP, INIT, GpuFraction, Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.selectors import Term
 from webhook.model.shape import SizeError
+from webhook.model.subject import Member, makers_of
 from webhook.quota.demand import looked_up, most_devices
 
 COUNTING = "status.phase!=Succeeded,status.phase!=Failed"
@@ -70,11 +71,17 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
             node = spec.get("nodeName")
             node = sys.intern(str(node)) if node else ""
             gated = bool(spec.get("schedulingGates"))
-            gpu_pod = GpuPod(uid, namespace, _name(metadata), part, node=node, is_gated=gated)
+            makers = _shared(makers_of(pod))
+            gpu_pod = GpuPod(uid, namespace, _name(metadata), part, node=node, is_gated=gated, makers=makers)
     finished = mapped(pod.get("status")).get("phase") in _FINISHED
     claims = claims_of(spec.get("resourceClaims"))
     reserved = tuple(reservation_key(namespace, uid, one.name) for one in claims if one.kind == TEMPLATE)
     return StoredPod(uid, gpu_pod, -math.inf if finished else _end(metadata), reserved)
+
+
+@lru_cache(maxsize=4096)
+def _shared(makers: tuple[Member, ...]) -> tuple[Member, ...]:
+    return makers
 
 
 def _resource_names(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from webhook.ledger.entries import Entries
 from webhook.model.claims import Requests
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
+from webhook.model.subject import Member
 from webhook.quota.demand import claim_demand, demand_of
 from webhook.quota.quotas import Counting, Demand, Gated, Nodes
 from webhook.quota.unit_parts import parts_on, without_part
@@ -85,6 +86,7 @@ class GpuPod:
 
     `node` is the name of the node that a pod is on; empty for none. `kind` is the class of that node, if it is known.
     `is_gated` says that the pod has scheduling gates.
+    `makers` are kind and name of what made a pod: of its controller, and of what made that.
     """
 
     uid: bytes
@@ -97,6 +99,7 @@ class GpuPod:
     node: str = ""
     kind: NodeClass | None = None
     is_gated: bool = False
+    makers: tuple[Member, ...] = ()
 
     @property
     def called(self) -> str:

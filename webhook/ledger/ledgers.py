@@ -4,18 +4,32 @@ Only namespaces that are known to exist get ledgers, because anybody who reaches
 """
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from threading import Lock
+from typing import NamedTuple
 
 from webhook.ledger.cached_ledger import LATE
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger import Ledger
-from webhook.ledger.ledger_store import LedgerError
+from webhook.ledger.ledger_store import GpuPod, LedgerError, demands_of
 from webhook.ledger.verdicts import AlreadyStored, Granted, PendingEntry, QuotaRequest, Unanswered, Verdict
+from webhook.quota.quotas import Demand, Quota, QuotaScope
 
 _log = logging.getLogger("gpu_policy.quota")
 
 _KNOWN_SECONDS = 600.0
+
+
+class InUse(NamedTuple):
+    """What is in use of a quota: how many pods and claims have each demand, and the pods of one namespace.
+
+    `tells`: whether authors of pods may know.
+    """
+
+    counts: Mapping[Demand, int]
+    pods: Sequence[GpuPod]
+    tells: bool = True
 
 
 class Ledgers:
@@ -77,6 +91,24 @@ class Ledgers:
             verdict = verdicts[index] = self.of(request.quota.key).reserve(pending)
             is_refused = is_refused or (request.enforced and not isinstance(verdict, Granted | Unanswered))
         return tuple(verdicts[index] for index in range(len(requests)))
+
+    def in_use(self, quota: Quota, namespace: str, seconds: float = 0.0) -> InUse | None:
+        """What is in use as this replica knows it; None where it knows nothing.
+
+        Pods of the namespace that are stored count at once, before the ledger of another replica's making is read here.
+        With `seconds` the pods are listed for a ledger that was never read. Raises LedgerError only then.
+        """
+        ledger, pods = self.of(quota.key), list(self.context.pods.seen(namespace))
+        if seconds:
+            ledger.prepare(quota, self.context.clock() + seconds)
+            pods = pods or list(self.context.pods.list_now([namespace], seconds))
+        held = ledger.cache.covers(quota.patterns)
+        if held is None and (quota.scope is not QuotaScope.NAMESPACE or not self.context.pods.is_known()):
+            return None
+        by_uid, counts = ledger.cache.entries.by_uid, Counter(ledger.cache.entries.counts)
+        missing = [one for one in pods if one.uid not in by_uid and one.pod.gpus and not one.extends]
+        counts.update(demands_of(missing, quota.counting).values())
+        return InUse(counts, pods, self.context.tells_usage)
 
     def _objection_to(self, uid: bytes, requests: Sequence[QuotaRequest], deadline: float, name: str) -> Verdict | None:
         """Why no ledger need be asked: the namespace does not exist, or another pod has the name."""

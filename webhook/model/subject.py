@@ -97,7 +97,7 @@ class PodSubject:
 def subject_of(raw: Mapping[str, Any], kind: str = "Pod") -> PodSubject:
     """A pod, or an object of another kind that is judged by itself. Malformed parts count as missing."""
     metadata, labels = mapped(raw, "metadata"), _labels(raw)
-    members = [(kind, _name(metadata)), *_makers(_owner(raw), labels)]
+    members = [(kind, _name(metadata)), *makers_of(raw)]
     return _subject(members, labels, mapped(raw, "spec"))
 
 
@@ -107,6 +107,11 @@ def subject_of_template(workload: Mapping[str, Any], template: Template) -> PodS
     labels = {**_labels(template.made), **added}
     members = [("Pod", name), *_makers(owner, labels)]
     return _subject(members, labels, mapped(template.made, "spec"))
+
+
+def makers_of(raw: Mapping[str, Any]) -> tuple[Member, ...]:
+    """What made a pod: its controller first, then what made that, as far as the pod says it."""
+    return tuple(_makers(_owner(raw), _labels(raw)))
 
 
 def _subject(members: Iterable[Member], labels: Mapping[str, str], spec: Mapping[str, Any]) -> PodSubject:

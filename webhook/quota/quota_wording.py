@@ -3,8 +3,9 @@
 from collections.abc import Collection, Sequence
 from fractions import Fraction
 
+from webhook.model.wording import counted
 from webhook.quota.amounts import amounts
-from webhook.quota.quotas import SHARES, Demand, Excess, Limit, Measure, Quota
+from webhook.quota.quotas import SHARES, Demand, Excess, Limit, Measure, Quota, QuotaScope
 
 _SHOWN = 3
 """Most models that one message gives an example for, and most kinds of pods that it names."""
@@ -28,18 +29,22 @@ def exceeded(
     excesses: Sequence[Excess],
     largest: Sequence[tuple[str, Fraction]] | None,
     *,
+    kin: tuple[str, str] = ("", ""),
     is_unspecified: bool = False,
 ) -> str:
     """Why a pod does not fit into what is left, who uses most of it, and what to do.
 
     `largest` are names of pods with what they use, in the unit of the first limit; with None, the message does not say
-    what is in use. `is_unspecified` says that the pod selects no model, and so counts against each.
+    what is in use. `kin` says what the first of them has in common with the pod, and what helps. `is_unspecified` says
+    that the pod selects no model, and so counts against each.
     """
     tells = largest is not None
     parts = [f"exceeded GPU quota '{quota.name}': {'; '.join((_excess if tells else _limit)(one) for one in excesses)}"]
     if largest:
-        parts.append("largest: " + ", ".join(f"{name} {number(amount)}" for name, amount in largest))
-    parts.append(_less(excesses) if tells else "free some or request less")
+        parts.append(
+            f"largest: {_holders(largest[:1])}{kin[0]}" + (f", {_holders(largest[1:])}" if largest[1:] else "")
+        )
+    parts.append(kin[1] or (_less(excesses) if tells else "free some or request less"))
     if is_unspecified and all(excess.limit.measure is Measure.MODEL for excess in excesses):
         parts.append(f"or add {choosing(quota, [excess.limit.name for excess in excesses])}")
     return "; ".join(parts)
@@ -128,6 +133,54 @@ def too_many_pods(
     if is_unspecified and limit.measure is Measure.MODEL:
         remedy += f", or add {choosing(quota, _too_small(quota, asks))}"
     return found, remedy
+
+
+def too_many_groups(quota: Quota, excess: Excess, name: str, number: int, pods: int) -> tuple[str, str]:
+    """Found and remedy of a workload whose groups, of `pods` each, do not all fit, or of which not one does."""
+    limit, fitting = excess.limit, excess.limit.hard // excess.asks
+    allowed = f"{called(quota)} allows {_gpus(limit.hard, limit)} in all"
+    if not fitting:
+        asks = asked_for(excess.asks, excess)
+        found = f"{name} ({counted(pods, 'pod')}) requests {asks} together; {allowed}, so it never starts"
+        return found, "Use fewer pods, or request less in each"
+    asks = asked_for(excess.asks * number, excess)
+    found = f"its {number} groups of {pods} pods request {asks} together; {allowed}, enough for {fitting} of them"
+    return found, f"Run {counted(int(fitting), 'group')} or fewer, or request less in each pod"
+
+
+def at_peak(quota: Quota, excess: Excess, why: str, pods: int, tail: str) -> str:
+    """That `pods` at a time are too many, which `why` says when."""
+    request = f"{pods} pods request" if pods > 1 else "1 pod requests"
+    allowed = f"{called(quota)} allows {_gpus(excess.limit.hard, excess.limit)} in all"
+    return f"{why}, so {request} {asked_for(excess.asks, excess)} together; {allowed}{tail}"
+
+
+def not_free(  # noqa: PLR0913, PLR0917  # all that it says
+    quota: Quota,
+    excess: Excess,
+    largest: Sequence[tuple[str, Fraction]] | None,
+    whose: str,
+    tail: str,
+    remedy: str,
+) -> tuple[str, str]:
+    """Found and remedy of pods that do not fit beside what is in use now. `largest` is as in `exceeded`."""
+    asks = f"{whose} {asked_for(excess.asks, excess)}{tail}"
+    if largest is None:
+        return (
+            f"{asks}, more than is free of {_gpus(excess.limit.hard, excess.limit)}",
+            remedy or "Free some or request less",
+        )
+    of = "" if quota.scope is QuotaScope.NAMESPACE else f" of {called(quota)}"
+    taken = f"{number(excess.used)} of {amount_of(excess.limit.hard, excess.limit)}{of}"
+    found = f"{asks}; {taken} {'is' if excess.used == 1 else 'are'} in use, {number(excess.free)} free"
+    if largest:
+        found += f"; largest: {_holders(largest)}"
+    less = _less([excess])
+    return found, remedy or less[0].upper() + less[1:]
+
+
+def _holders(largest: Sequence[tuple[str, Fraction]]) -> str:
+    return ", ".join(f"{name} {number(amount)}" for name, amount in largest)
 
 
 def _too_small(quota: Quota, asks: Fraction) -> list[str]:

@@ -1,0 +1,305 @@
+"""When an object runs more pods than usual, and which of its pods are of use only together.
+
+Formulas are those of the controllers: ResolveFenceposts in pkg/controller/deployment/util of Kubernetes, and
+pkg/controllers/leaderworkerset_controller.go of kubernetes-sigs/lws (at most every group twice); utils/replicaset of
+argoproj/argo-rollouts; setDefaultDeploymentSpec of kserve/kserve; rayservice_controller.go of ray-project/kuberay,
+which starts a second cluster; the revisions of Knative, which live side by side for a while. The controller of CronJobs
+starts a run beside the last unless told otherwise. Argo starts the pods of all items, up to `parallelism`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.model.json_parts import entries, listed, mapped, part, text
+from webhook.model.pod import KUEUE_QUEUE
+from webhook.model.shape import shortened
+from webhook.model.wording import counted
+from webhook.model.workloads.template import Template, count_of, product, replicas
+
+Pods = Mapping[str, int]
+"""Path of a template -> a number of its pods."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """When an object runs up to `pods` at once, and the setting that helps, with {} for the number of pods that fit.
+
+    `is_update`: for as long as an update lasts. `never_ends`: without room for all of them the update waits for ever.
+    """
+
+    why: str
+    pods: Pods
+    remedy: str
+    is_update: bool = False
+    never_ends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The pods that are of use only together. An object has `number` such groups; `name` is for messages."""
+
+    name: str
+    pods: Pods
+    number: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scaler:
+    """An object that scales another one, its kind and name in `target`, to `most` pods. `called` is for messages."""
+
+    target: tuple[str, str]
+    most: int
+    setting: str
+    called: str
+
+
+def scaler_of(raw: Mapping[str, Any]) -> Scaler | None:
+    """A HorizontalPodAutoscaler or ScaledObject; None for other objects, and where it does not say how many."""
+    kind, group = text(raw, "kind"), text(raw, "apiVersion").rpartition("/")[0]
+    if (group, kind) not in _SCALERS:
+        return None
+    key, means, usual = _SCALERS[group, kind]
+    reference, most = mapped(raw, "spec", "scaleTargetRef"), count_of(part(raw, "spec", key), usual)
+    target = text(reference, "kind") or "Deployment", text(reference, "name")
+    called = f"{kind} {shortened(text(raw, 'metadata', 'name'), _LONGEST_NAME)}{means}"
+    return None if most is None else Scaler(target, most, key, called)
+
+
+_LONGEST_NAME = 63
+_SCALERS: Mapping[tuple[str, str], tuple[str, str, int | None]] = {
+    ("autoscaling", "HorizontalPodAutoscaler"): ("maxReplicas", "", None),
+    ("keda.sh", "ScaledObject"): ("maxReplicaCount", " (the maxReplicas of its HPA)", 100),
+}
+"""Group and kind -> the field with the most replicas, what it means, and what holds without it."""
+
+
+def peaks_of(raw: Mapping[str, Any], templates: Sequence[Template], scalers: Iterable[Scaler] = ()) -> Iterator[Peak]:
+    """When an object runs more pods than it says, as far as it says that at all."""
+    group, kind = text(raw, "apiVersion").rpartition("/")[0], text(raw, "kind")
+    usual = {one.path: one.pods for one in templates if one.pods}
+    yield from _updates(group, kind, raw, usual)
+    for one in scalers:
+        if one.target == (kind, text(raw, "metadata", "name")) and len(usual) == 1:
+            why = f"{one.setting} of {one.called} is {one.most}"
+            yield Peak(why, dict.fromkeys(usual, one.most), f"Set {one.setting} to {{}} or less")
+    for template in templates:
+        found = _own_maximum(group, kind, raw, template)
+        if found is not None and (most := found[1]) is not None:
+            yield Peak(f"{found[0]} is {most}", {template.path: most}, f"Set {found[0]} to {{}} or less")
+    for where in _REPEATED.get((group, kind), ()):
+        policy = part(raw, *where.split("."), "concurrencyPolicy") or "Allow"
+        if policy == "Allow":
+            twice = {path: 2 * pods for path, pods in usual.items()}
+            remedy = "Set concurrencyPolicy: Forbid, or Replace"
+            yield Peak("a run may start beside the last (concurrencyPolicy Allow)", twice, remedy)
+    if (group, kind) in _WORKFLOWS:
+        yield from _fan_outs(mapped(raw, *_WORKFLOWS[group, kind].split(".")), templates)
+
+
+# Updates
+
+_SURGE = "Set strategy Recreate, or maxSurge: 0"
+_ROLLING: Mapping[tuple[str, str], tuple[str, str, object, object, str]] = {
+    ("apps", "Deployment"): ("spec.strategy", "rollingUpdate", "25%", "25%", _SURGE),
+    ("argoproj.io", "Rollout"): ("spec.strategy", "canary", "25%", "25%", "Set maxSurge: 0"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
+        *("spec.rolloutStrategy", "rollingUpdateConfiguration", 0, 1),
+        "Set maxSurge: 0",
+    ),
+    ("serving.kserve.io", "InferenceService"): (
+        *("spec.predictor.deploymentStrategy", "rollingUpdate", "25%", "25%"),
+        "Set its deploymentStrategy to Recreate, or maxSurge: 0",
+    ),
+}
+"""Group and kind -> place of the strategy, field in it, maxSurge and maxUnavailable where they are missing, remedy."""
+
+
+def _updates(group: str, kind: str, raw: Mapping[str, Any], usual: Pods) -> Iterator[Peak]:
+    if not usual:
+        return
+    spec = mapped(raw, "spec")
+    why, remedy, percent = "", "", 100
+    if kind == "Rollout" and "blueGreen" in mapped(spec, "strategy"):
+        why, remedy = "starts all pods a second time (blueGreen)", "Use strategy canary with maxSurge: 0"
+    elif kind == "Rollout" and _shifts_traffic(spec):
+        why = "keeps the stable pods until all others run (trafficRouting)"
+        remedy = "Set dynamicStableScale: true, and maxSurge: 0"
+    elif (group, kind) == ("ray.io", "RayService"):
+        how = text(spec, "upgradeStrategy", "type") or "NewCluster"
+        options = mapped(spec, "upgradeStrategy", "clusterUpgradeOptions")
+        most = count_of(options.get("maxSurgePercent"), 100) if how.endswith("IncrementalUpgrade") else 100
+        if how == "None" or not most:
+            return
+        why = f"starts a second cluster (upgradeStrategy {how})"
+        if most < 100:
+            why, percent = f"starts {most} % of the pods more (maxSurgePercent)", most
+        remedy = "Set upgradeStrategy.type: None, or NewClusterWithIncrementalUpgrade with a small maxSurgePercent"
+    elif (group, kind) == ("serving.knative.dev", "Service"):
+        why, remedy = "starts a revision beside the last (Knative has no maxSurge)", "Leave room for both"
+    if why:
+        most_pods = {path: pods + -(-pods * percent // 100) for path, pods in usual.items()}
+        yield Peak(f"a rolling update {why}", most_pods, remedy, is_update=True, never_ends=True)
+    elif (group, kind) in _ROLLING:
+        yield from _rolling(raw, usual, *_ROLLING[group, kind])
+
+
+def _rolling(  # noqa: PLR0913, PLR0917  # a row of _ROLLING
+    raw: Mapping[str, Any], usual: Pods, place: str, field: str, surge: object, unavailable: object, remedy: str
+) -> Iterator[Peak]:
+    strategy = mapped(raw, *place.split("."))
+    if text(strategy, "type") in ("Recreate", "OnDelete"):
+        return
+    said, groups, usually = mapped(strategy, field), None, surge
+    surge, unavailable = said.get("maxSurge", surge), said.get("maxUnavailable", unavailable)
+    if raw.get("kind") == "LeaderWorkerSet":
+        groups = replicas(mapped(raw, "spec"))
+    most: dict[str, int] = {}
+    never_ends = False
+    for path, pods in usual.items():
+        times = groups or pods
+        more, fewer = _share(surge, times, is_rounded_up=True), _share(unavailable, times, is_rounded_up=False)
+        if more is None or fewer is None:
+            return
+        most[path] = pods + pods // times * (more if groups is None else min(more, times))
+        never_ends |= not fewer
+    if unavailable in (0, "0%"):
+        remedy += ", with maxUnavailable: 1"
+    if most != usual and (never_ends or surge != usually):  # else old pods make room, and nobody asked for more
+        added = counted(sum(most.values()) - sum(usual.values()), "pod")
+        why = f"a rolling update starts {added} more (maxSurge {surge})"
+        yield Peak(why, most, remedy, is_update=True, never_ends=never_ends)
+
+
+def _share(value: object, of: int, *, is_rounded_up: bool) -> int | None:
+    """A number, or a percentage of one, as GetScaledValueFromIntOrPercent has it; None where it is neither.
+
+    >>> _share("25%", 3, is_rounded_up=True), _share("25%", 3, is_rounded_up=False), _share(2, 3, is_rounded_up=True)
+    (1, 0, 2)
+    """
+    if isinstance(value, str) and value.endswith("%") and value[:-1].isdecimal() and len(value) < 6:
+        return (of * int(value[:-1]) + (99 if is_rounded_up else 0)) // 100
+    return count_of(value, None)
+
+
+def _shifts_traffic(spec: Mapping[str, Any]) -> bool:
+    canary = mapped(spec, "strategy", "canary")
+    return bool(mapped(canary, "trafficRouting")) and canary.get("dynamicStableScale") is not True
+
+
+# Autoscalers, schedules, workflows
+
+_MAX_SCALE = ("autoscaling.knative.dev/max-scale", "autoscaling.knative.dev/maxScale")
+
+
+def _own_maximum(group: str, kind: str, raw: Mapping[str, Any], template: Template) -> tuple[str, int | None] | None:
+    """The setting by which an object scales the pods of a template, and how many pods that are at most."""
+    spec, name = mapped(raw, "spec"), template.group
+    if kind == "InferenceService" and not name.endswith("workers"):
+        return "maxReplicas", count_of(part(spec, name, "maxReplicas"), None) or None
+    if kind == "LLMInferenceService" and not name and not part(spec, "worker"):
+        return "scaling.maxReplicas", count_of(part(spec, "scaling", "maxReplicas"), None)
+    if kind == "NIMService" and part(spec, "scale", "enabled") is True and not spec.get("multiNode"):
+        return "scale.hpa.maxReplicas", count_of(part(spec, "scale", "hpa", "maxReplicas"), None)
+    if (group, kind) == ("serving.knative.dev", "Service"):
+        annotations = mapped(spec, "template", "metadata", "annotations")
+        said = next((annotations[key] for key in _MAX_SCALE if key in annotations), None)
+        number = isinstance(said, str) and said.isdecimal() and len(said) < 10 and int(said)
+        return "max-scale (maxReplicas)", number or None
+    cluster = _ray_cluster(raw)
+    if mapped(cluster) and part(cluster, "enableInTreeAutoscaling") is True:
+        workers = {one: most for _, one, most in entries(cluster, "workerGroupSpecs", named_by="groupName")}.get(name)
+        return "maxReplicas", product(
+            count_of(part(workers, "maxReplicas"), None), count_of(part(workers, "numOfHosts"), 1)
+        )
+    return None
+
+
+_CLUSTERS = {"RayCluster": (), "RayService": ("rayClusterConfig",), "RayJob": ("rayClusterSpec",)}
+
+
+def _ray_cluster(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    kind = text(raw, "kind")
+    of_ray = text(raw, "apiVersion").startswith("ray.io/") and kind in _CLUSTERS
+    return mapped(raw, "spec", *_CLUSTERS[kind]) if of_ray else {}
+
+
+_REPEATED: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("batch", "CronJob"): ("spec",),
+    ("batch.volcano.sh", "CronJob"): ("spec",),
+    ("sparkoperator.k8s.io", "ScheduledSparkApplication"): ("spec",),
+}
+"""Kind with a schedule -> the part that has its concurrencyPolicy."""
+_WORKFLOWS = {
+    ("argoproj.io", "Workflow"): "spec",
+    ("argoproj.io", "WorkflowTemplate"): "spec",
+    ("argoproj.io", "CronWorkflow"): "spec.workflowSpec",
+}
+
+
+def _fan_outs(spec: Mapping[str, Any], templates: Sequence[Template]) -> Iterator[Peak]:
+    """The templates of which a step or task starts a pod for each of its items."""
+    paths, bound = {one.group: one.path for one in templates}, count_of(spec.get("parallelism"), None)
+    for _, _, template in entries(spec, "templates"):
+        tasks = [*listed(template, "dag", "tasks")]
+        for steps in listed(template, "steps"):
+            tasks += steps if isinstance(steps, list) else []
+        bounds = [one for one in (bound, count_of(template.get("parallelism"), None)) if one]
+        for task in tasks:
+            sequence = part(task, "withSequence", "count")
+            number = int(sequence) if str(sequence).isdecimal() and len(str(sequence)) < 10 else None
+            items = len(listed(task, "withItems")) or number
+            is_open = part(task, "withParam") is not None or part(task, "withSequence") is not None
+            path = paths.get(text(task, "template"))
+            if path is None or not (items or (is_open and bounds)):
+                continue
+            most = min([*([items] if items else []), *bounds])
+            why = f"parallelism {most} lets it run items" if bounds and most == min(bounds) else "all items run"
+            yield Peak(f"{why} at once", {path: most}, "Set parallelism to {} or less")
+
+
+# Groups
+
+
+def group_of(raw: Mapping[str, Any], templates: Sequence[Template]) -> Group | None:
+    """The pods that are of use only together, where these are not simply all pods; None where nothing is known."""
+    usual = {one.path: one.pods for one in templates if one.pods}
+    spec, kind = mapped(raw, "spec"), text(raw, "kind")
+    if kind == "LeaderWorkerSet" and (number := replicas(spec)) and sum(usual.values()) > number:
+        return Group("one group", {path: pods // number for path, pods in usual.items()}, number)
+    if text(raw, "apiVersion").startswith("batch.volcano.sh/") and kind == "Job":
+        total, least = sum(usual.values()), count_of(spec.get("minAvailable"), None)
+        if not least or least >= total:
+            return Group("the job", usual)
+        return Group("minAvailable", dict.fromkeys(usual, least)) if len(usual) == 1 else None
+    if cluster := _ray_cluster(raw):
+        found = {one.path: one.pods for one in templates if one.pods and one.group == "head"}
+        least_of = {name: one for _, name, one in entries(cluster, "workerGroupSpecs", named_by="groupName")}
+        for one in templates:
+            if one.pods and (workers := least_of.get(one.group)) is not None:
+                least = product(count_of(workers.get("minReplicas"), 0), count_of(workers.get("numOfHosts"), 1))
+                found[one.path] = min(least or 0, one.pods)
+        return Group("its minimum", found)
+    return None
+
+
+# What starts at once
+
+_LATER = frozenset(
+    {
+        *("CronJob", "CronWorkflow", "RayCronJob", "ScheduledSparkApplication"),
+        *("ClusterWorkflowTemplate", "JobTemplate", "PodTemplate", "WorkflowTemplate"),
+        *("ClusterServingRuntime", "ClusterTrainingRuntime", "LLMInferenceServiceConfig"),
+        *("ServingRuntime", "TrainingRuntime"),
+    }
+)
+"""Kinds whose pods do not start when the object is applied."""
+
+
+def starts_now(raw: Mapping[str, Any]) -> bool:
+    """Whether the pods of an object start when it is applied: it has no schedule, and is not kept back."""
+    spec = mapped(raw, "spec")
+    is_kept = True in (spec.get("suspend"), part(spec, "runPolicy", "suspend")) or bool(
+        part(raw, "metadata", "labels", KUEUE_QUEUE)
+    )
+    return text(raw, "kind") not in _LATER and not is_kept
