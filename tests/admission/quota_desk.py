@@ -77,7 +77,9 @@ class Shown:
 class Site:
     """One replica with a namespace that may use 4 GPUs, two of which are in use."""
 
-    def __init__(self, directory: Path, *, has_ledgers: bool = True, tells_usage: bool = True, **quota: Any) -> None:
+    def __init__(
+        self, directory: Path, *, has_ledgers: bool = True, tells_usage: bool = True, reader: Any = None, **quota: Any
+    ) -> None:
         self.directory = directory
         policy_file(directory, "_default", gpuLimits={"mode": "enforce", "maxPerPod": 8})
         policy_file(directory, NAMESPACE, gpuQuota={"mode": "enforce", "gpus": 4, **quota})
@@ -86,7 +88,7 @@ class Site:
         self.metrics = Metrics()
         self.shown = Shown()
         self.pods = StaticPods([running("running", 2), running("foreign", 64, "other")])
-        parts = QuotaParts(self.store, self.pods, self.shown, tells_usage=tells_usage)
+        parts = QuotaParts(self.store, self.pods, self.shown, tells_usage=tells_usage, groups=reader)
         self.desk = QuotaService(parts, self.policies, self.metrics)
         ledgers = self.desk.ledgers if has_ledgers else None
         self.service = Service(self.policies, FactsInAnyState(), self.metrics, ledgers=ledgers)

@@ -7,6 +7,7 @@ import pytest
 from deploy.generate import render
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, rendered_text
 from tests.deploy.value_sets import CERT_MANAGER, EXISTING, LOOKING_UP, SELF, SILENT, UNCOUNTED, UNSHOWN, value_sets
+from webhook.model.pod_groups import GROUP_KINDS
 
 CLUSTER_WIDE = {
     "ClusterRole",
@@ -98,6 +99,7 @@ COUNTING = (
     | {("ClusterRole", "namespaces", "*", "get")}
     | {("ClusterRole", "gpuquotas", "*", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}
     | {("Role", "configmaps", "*", verb) for verb in ("get", "list", "create", "update", "delete")}
+    | {("ClusterRole", one.resource, "*", "get") for one in GROUP_KINDS.values()}
 )
 SHOWING = {("ClusterRole", "gpupolicies", "*", verb) for verb in ("get", "list", "watch", "create", "update", "delete")}
 TELLING = {("ClusterRole", "events", "*", "create"), ("ClusterRole", "replicasets", "*", "get")}
@@ -129,6 +131,13 @@ SHARING = {("Role", "configmaps", "gpu-policy-images", verb) for verb in ("get",
 )
 def test_replicas_may_write_only_what_they_keep(values: Raw, expected: set[Any]) -> None:
     assert rights(rendered(values)) == expected
+
+
+@needs_helm
+def test_replicas_may_read_the_objects_of_all_groups() -> None:
+    rules = [rule for role in rendered(SELF) if role["kind"] == "ClusterRole" for rule in role["rules"]]
+    for one in GROUP_KINDS.values():
+        assert any(one.group in rule["apiGroups"] and one.resource in rule["resources"] for rule in rules), one.key
 
 
 @needs_helm

@@ -12,6 +12,7 @@ from tests.clock import Clock
 from tests.ledger.small_cluster import LateView, Truth
 from webhook.ledger.context import LedgerContext, LedgerTiming
 from webhook.ledger.entries import Entries
+from webhook.ledger.group_reader import GroupReader
 from webhook.ledger.ledger_store import GpuPod, LedgerError, MemoryStore, StoredLedger
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import Exceeded, PendingEntry, QuotaRequest, Verdict
@@ -184,11 +185,21 @@ class Replica:
     clock: Clock = field(default_factory=Clock)
     timing: LedgerTiming = field(default_factory=lambda: LedgerTiming(in_flight=IN_FLIGHT, longest_pause=0.0))
     is_bounded: bool = False
+    groups: GroupReader | None = None
 
     def __post_init__(self) -> None:
         self.view = View(self.truth)
         self.told = Told()
-        context = LedgerContext(self.store, self.view, self.timing, self.told, self.clock, is_bounded=self.is_bounded)
+        context = LedgerContext(
+            self.store,
+            self.view,
+            self.timing,
+            self.told,
+            self.clock,
+            is_bounded=self.is_bounded,
+            groups=self.groups,
+            wall=self.clock,
+        )
         self.ledgers = Ledgers(context)
 
     def another(self) -> "Replica":

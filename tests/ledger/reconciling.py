@@ -44,7 +44,7 @@ class Kept(Replica):
 
     def beside(self, *quotas: Quota) -> "Kept":
         """Another replica, which has other policies."""
-        return Kept(self.truth, self.store, self.clock, self.timing).keeping(*quotas)
+        return Kept(self.truth, self.store, self.clock, self.timing, groups=self.groups).keeping(*quotas)
 
     def store_pod(self, number: int, count: int = 1, namespace: str = "vision", *, heard: bool = True) -> None:
         """The API server stores a pod."""

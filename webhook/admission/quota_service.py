@@ -10,6 +10,7 @@ from webhook.admission.quota_metrics import QuotaMetrics
 from webhook.engine.quota_usage import Place, Status, quota_usages, statuses
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.context import LEAST_IDLE, LONGEST_ROUND, LedgerContext, LedgerTiming, ReconcileIntervals
+from webhook.ledger.group_reader import GroupReader
 from webhook.ledger.ledger_store import LedgerStore, Pods
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.reconciler import QuotasInForce, Reconciler
@@ -67,6 +68,8 @@ class QuotaParts:
     """Whether admitted pods are stored in a cluster, so that unconfirmed entries are bounded."""
     tells_usage: bool = True
     """Whether refusals say how much is in use, and by which pods of the requesting namespace."""
+    groups: GroupReader | None = None
+    """Reads the groups that pods name; without it, every pod counts by itself."""
 
 
 class QuotaService:
@@ -90,6 +93,7 @@ class QuotaService:
             observer,
             is_bounded=parts.is_bounded,
             tells_usage=parts.tells_usage,
+            groups=parts.groups,
         )
         self.ledgers = Ledgers(context)
         self._reconciler = Reconciler(

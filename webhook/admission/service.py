@@ -21,7 +21,7 @@ from webhook.engine import Around
 from webhook.engine.quota_requests import NO_REQUESTS, entered
 from webhook.facts.facts import ClusterFacts, FactsSource, ImageSource
 from webhook.ledger.entries import UID_BYTES
-from webhook.ledger.ledger_store import GpuPod
+from webhook.ledger.ledger_store import GpuPod, LedgerError
 from webhook.ledger.ledgers import InUse, Ledgers
 from webhook.ledger.verdicts import AlreadyStored, QuotaRequest, Unanswered, Verdict
 from webhook.model.image import ImageInfo
@@ -30,6 +30,8 @@ from webhook.model.workloads import is_pod
 from webhook.policy.policy_store import PolicyStore
 from webhook.quota.quotas import Quota
 
+_SHARE = 0.25
+"""Share of a pod's waiting time that reading its group may take; the rest is for the ledgers of quotas."""
 _NO_LEDGERS = Unanswered("this replica was started without --quota-ledgers, the namespace of the ledgers", 500)
 
 
@@ -48,10 +50,17 @@ def reserve(decision: Decision, request: AdmissionRequest, ledgers: Ledgers | No
         if ledgers is None:
             return [_NO_LEDGERS] * len(requests)
         with budget.waiting():
+            until, groups = time.monotonic() + budget.seconds, ledgers.context.groups
+            if wanted.made_alike is not None and groups is not None and request.object is not None:
+                try:
+                    found = groups.of(request.object, request.namespace, budget.seconds * _SHARE)
+                except LedgerError as error:
+                    return [Unanswered(error.for_authors, error.code)] * len(requests)
+                requests = wanted.together(found, ledgers.context.wall())
             verdicts[:] = ledgers.reserve(
                 _uid(request),
                 requests,
-                time.monotonic() + budget.seconds,
+                until,
                 is_dry_run=request.is_dry_run,
                 name=_name(request),
                 takes_over=wanted.takes_over,

@@ -4,7 +4,7 @@ Nothing here reads or writes a ledger, because that waits: the caller does so wi
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from heapq import nsmallest
 from http import HTTPStatus
@@ -14,7 +14,9 @@ from webhook.engine.running_rules import addressed, told
 from webhook.facts.claim_index import bounded
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.gpu_pods import extended_pod, reservation_of
+from webhook.ledger.group_reader import FoundGroup
 from webhook.ledger.ledger_store import GpuPod, entered_demand
+from webhook.ledger.remainders import GroupRequest, PartRequest, key_of
 from webhook.ledger.verdicts import (
     AlreadyStored,
     Exceeded,
@@ -41,7 +43,7 @@ from webhook.quota.amounts import amounts
 from webhook.quota.demand import PodDemand, claim_demand, looked_up, pod_demand
 from webhook.quota.objections import objections, uncounted, uncounted_claim
 from webhook.quota.quota_wording import is_unspecified
-from webhook.quota.quotas import ClaimsMode, Counting, Demand, Gated, Limit, OnLedgerFailure, Quota, QuotaScope
+from webhook.quota.quotas import ClaimsMode, Counting, Demand, Gated, Groups, Limit, OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
 
@@ -59,6 +61,8 @@ class QuotaRequests:
 
     `takes_over` is the key of the entry that the entry of a claim replaces; empty for a pod. `stands_for` says that the
     replaced entry belongs to a pod. `starts` says that the pod is stored already, and loses its last scheduling gate.
+    `made_alike` says what a pod of a template would request, for pods whose group has to fit as a whole; None for
+    others.
     """
 
     requests: tuple[tuple[ConfiguredQuota, QuotaRequest], ...] = ()
@@ -66,6 +70,26 @@ class QuotaRequests:
     takes_over: bytes = b""
     stands_for: bool = False
     starts: bool = False
+    made_alike: Callable[[Mapping[str, Any], Counting], Demand | None] | None = field(default=None, compare=False)
+
+    def together(self, found: FoundGroup | None, at: float) -> list[QuotaRequest]:
+        """The requests of a pod together with the group that was found for it; `at` is in seconds since 1970."""
+        requests = [request for _, request in self.requests]
+        if found is None:
+            return requests
+        return [replace(one, group=self._group(one, found, int(at))) if _is_whole(one) else one for one in requests]
+
+    def _group(self, request: QuotaRequest, found: FoundGroup, at: int) -> GroupRequest | None:
+        parts: list[PartRequest] = []
+        for part in found.group.parts:
+            demand = None if parts else request.demand
+            if parts and part.template is not None and self.made_alike is not None:
+                demand = self.made_alike(part.template, request.quota.counting)
+            if demand is not None and not demand.is_too_large:
+                of = f"{found.named.text}/{part.name}"
+                key = key_of(found.group.uid, of)
+                parts.append(PartRequest(of, key, demand, found.needed(part), found.present(part)))
+        return GroupRequest(found.named.called, tuple(parts), at, found.group.is_lasting)
 
 
 NO_REQUESTS = QuotaRequests()
@@ -96,7 +120,18 @@ def requests_of_pod(
             requests.append((active, QuotaRequest(quota, demand, active.mode is Mode.ENFORCE, entering.reserved, own)))
     if starts:
         findings = []  # said when the pod was created
-    return QuotaRequests(tuple(requests), tuple(findings), starts=starts) if requests or findings else NO_REQUESTS
+    if not requests and not findings:
+        return NO_REQUESTS
+
+    def made_alike(template: Mapping[str, Any], counting: Counting) -> Demand | None:
+        return pod_demand(pod_from_raw(template, pod.known, namespace), namespace, counting, facts).all
+
+    is_whole = not pod.is_gated and any(_is_whole(request) for _, request in requests)
+    return QuotaRequests(tuple(requests), tuple(findings), starts=starts, made_alike=made_alike if is_whole else None)
+
+
+def _is_whole(request: QuotaRequest) -> bool:
+    return request.enforced and request.quota.counting.groups is Groups.WHOLE
 
 
 def _entering(whole: PodDemand, counting: Counting, *, is_gated: bool, starts: bool) -> PodDemand:
@@ -222,6 +257,9 @@ def finding_for(
         holders = _holders(pods or (), verdict.excesses[0].limit, quota)
         largest, kin = None if pods is None else _named(holders), _kin(makers, holders)
         is_open = is_unspecified(demand, quota)
+        if verdict.group:
+            message = quota_wording.group_exceeded(quota, verdict.excesses, verdict.group, verdict.pods, largest)
+            return finding_of(active, Violation("spec", message, "", ""))
         message = quota_wording.exceeded(quota, verdict.excesses, largest, kin=kin, is_unspecified=is_open)
         return finding_of(active, Violation("spec", message, "", ""))
     finding = finding_of(active, _WITHOUT_USAGE if pods is None else _kept_out(verdict, quota))

@@ -108,11 +108,14 @@ class CachedLedger:
             self._unconfirmed -= uids
 
     def unconfirmed(self, entries: Entries | None = None) -> Counter[Demand]:
-        """How many of these entries, or of all, are unconfirmed, by demand."""
-        by_uid = (entries or self.entries).by_uid
+        """How many of these entries, or of all, are unconfirmed, by demand; the remainders of groups always are."""
+        entries = entries or self.entries
+        by_uid, held = entries.by_uid, Counter[Demand]()
+        for one in entries.remainders.values():
+            held[one.demand] += one.left
         with self._seen_lock:
             self._forget_confirmed()
-            return Counter(by_uid[uid] for uid in self._unconfirmed if uid in by_uid)
+            return held + Counter(by_uid[uid] for uid in self._unconfirmed if uid in by_uid)
 
     def unconfirmed_in(self, namespace: str, entries: Entries) -> Unconfirmed:
         counts = self.unconfirmed(entries)

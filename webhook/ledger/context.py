@@ -3,8 +3,12 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from webhook.ledger.ledger_store import LedgerStore, Pods
+
+if TYPE_CHECKING:  # without a cluster no group is read
+    from webhook.ledger.group_reader import GroupReader
 
 
 class Observer:
@@ -71,6 +75,10 @@ class LedgerContext:
     which are never stored."""
     tells_usage: bool = True
     """Whether refusals say how much is in use, and by which pods of the requesting namespace."""
+    groups: "GroupReader | None" = None
+    """Reads the groups that pods name; without it, every pod counts by itself."""
+    wall: Clock = time.time
+    """Seconds since 1970, by which all replicas measure the leases of groups."""
 
 
 LONGEST_ROUND = 10.0

@@ -12,18 +12,22 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
-from pydantic import BaseModel, Field, PositiveInt, ValidationError
+from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, ValidationError
+from pydantic.alias_generators import to_camel
 
 from webhook.kubernetes.api_paths import segment
+from webhook.ledger.remainders import Remainder, returned
 from webhook.model.json_parts import mapped
 from webhook.model.shape import cut_to_bytes, unzipped
 from webhook.quota.quotas import ClaimedDevices, ClaimedRequest, Demand
 
 UID_BYTES = 16
+_NONE: Mapping[bytes, Remainder | None] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +41,20 @@ class Entries:
     by_uid: Mapping[bytes, Demand] = field(default_factory=dict)
     patterns: frozenset[str] = frozenset()
     counts: Mapping[Demand, int] = field(default_factory=dict, compare=False)
-    """Demand -> number of pods with this demand; counted here where it is not given."""
+    """Demand -> number of pods with this demand, those that remainders hold room for included; counted here where it is
+    not given.
+    """
     rounds: Mapping[bytes, int] = field(default_factory=dict)
     """Uid -> how often the entry of a gated pod was renewed, because its last gate was to go once more."""
+    remainders: Mapping[bytes, Remainder] = field(default_factory=dict)
+    """The room for the pods of groups that are still to come, by `webhook.ledger.remainders.key_of`."""
 
     def __post_init__(self) -> None:
-        if self.by_uid and not self.counts:
+        if (self.by_uid or self.remainders) and not self.counts:
             counts: dict[Demand, int] = {}
             for demand, uids in _by_demand(self.by_uid):
                 counts[demand] = counts.get(demand, 0) + len(uids)
+            _add_units(counts, self.remainders.values(), 1)
             object.__setattr__(self, "counts", counts)
 
     def changed(
@@ -54,14 +63,19 @@ class Entries:
         removed: Collection[bytes] = (),
         patterns: Iterable[str] | None = None,
         renewed: Collection[bytes] = (),
+        remainders: Mapping[bytes, Remainder | None] = _NONE,
     ) -> "Entries":
-        """The entries after a change; `self` where nothing differs. An entry that is also in `added` is not removed."""
+        """The entries after a change; `self` where nothing differs. An entry that is also in `added` is not removed.
+
+        `remainders` are the new ones by their keys, and None for those that end.
+        """
         shared = {demand: demand for demand in self.counts}  # one object for equal demands
         new = {uid: shared.setdefault(demand, demand) for uid, demand in added.items()}
         new = {uid: one for uid, one in new.items() if self.by_uid.get(uid) != one}
         gone = {uid for uid in removed if uid in self.by_uid and uid not in added}
         covered = self.patterns if patterns is None else frozenset(patterns)
-        if not new and not gone and covered == self.patterns and not renewed:
+        remainders = {key: one for key, one in remainders.items() if self.remainders.get(key) != one}
+        if not new and not gone and covered == self.patterns and not renewed and not remainders:
             return self
         by_uid = {**self.by_uid, **new}
         for uid in gone:
@@ -69,7 +83,14 @@ class Entries:
         replaced = [self.by_uid[uid] for uid in (*gone, *new) if uid in self.by_uid]
         rounds = {uid: number for uid, number in self.rounds.items() if uid not in gone}
         rounds |= {uid: rounds.get(uid, 0) + 1 for uid in renewed if uid in by_uid}
-        return Entries(by_uid, covered, self._counted(new.values(), replaced), rounds)
+        counts, held = self._counted(new.values(), replaced), self.remainders
+        if remainders or (held and gone):
+            remainders = {**returned(held, {uid: self.by_uid[uid] for uid in gone}, by_uid), **remainders}
+            _add_units(counts, [held[key] for key in remainders if key in held], -1)
+            kept = {**held, **remainders}
+            held = {key: one for key, one in kept.items() if one is not None}
+            _add_units(counts, [held[key] for key in remainders if key in held], 1)
+        return Entries(by_uid, covered, counts, rounds, held)
 
     def _counted(self, new: Iterable[Demand], gone: Iterable[Demand]) -> dict[Demand, int]:
         counts = dict(self.counts)
@@ -89,26 +110,43 @@ class Entries:
         """The entries as JSON, sorted so that equal entries make equal texts.
 
         `kinds` lists what pods request. `entries` is namespace -> number of the kind -> uids in base64. `rounds` is
-        how often entries were renewed -> their uids.
+        how often entries were renewed -> their uids. `groups` are the
+        remainders. Both are only there where there are some.
         """
-        kinds = sorted(set(map(kind_of, self.counts)), key=lambda kind: orjson.dumps(kind_to_raw(kind)))
+        every = {*self.counts, *(one.demand for one in self.remainders.values())}
+        kinds = sorted(set(map(kind_of, every)), key=lambda kind: orjson.dumps(kind_to_raw(kind)))
         numbers = {kind: number for number, kind in enumerate(kinds)}
-        demands = sorted(self.counts, key=lambda one: (one.namespace, numbers[kind_of(one)]))
-        uids: dict[Demand, list[bytes]] = {demand: [] for demand in demands}
-        for demand, pods in _by_demand(self.by_uid):
-            uids[demand] += pods
+        uids: dict[Demand, list[bytes]] = {}
+        for demand, pods in sorted(
+            _by_demand(self.by_uid), key=lambda one: (one[0].namespace, numbers[kind_of(one[0])])
+        ):
+            uids.setdefault(demand, []).extend(pods)
         entries: dict[str, dict[str, str]] = {}
         for demand, pods in uids.items():
             entries.setdefault(demand.namespace, {})[str(numbers[kind_of(demand)])] = _packed(pods)
         rounds: dict[str, list[bytes]] = {}
         for uid, number in sorted(self.rounds.items(), key=itemgetter(1)):
             rounds.setdefault(str(number), []).append(uid)
+        groups = [
+            {
+                "key": _packed([key]),
+                "of": one.of,
+                "namespace": one.demand.namespace,
+                "kind": numbers[kind_of(one.demand)],
+                "size": one.size,
+                "members": _packed(one.members),
+                "entered": one.entered,
+                "isLasting": one.is_lasting,
+            }
+            for key, one in sorted(self.remainders.items())
+        ]
         return {
             "namespaces": sorted(self.patterns),
             "pods": len(self.by_uid),
             "kinds": [kind_to_raw(kind) for kind in kinds],
             "entries": entries,
             **({"rounds": {number: _packed(uids) for number, uids in rounds.items()}} if rounds else {}),
+            **({"groups": groups} if groups else {}),
         }
 
 
@@ -178,6 +216,17 @@ class _Kind(BaseModel, strict=True):
         return tuple(sorted(self.gpus.items())), models, requests
 
 
+class _Group(BaseModel, strict=True, alias_generator=to_camel):
+    key: str
+    of: str
+    namespace: str
+    kind: NonNegativeInt
+    size: NonNegativeInt
+    members: str
+    entered: int
+    is_lasting: bool
+
+
 class _Content(BaseModel, strict=True):
     """The JSON of a ledger: what `Entries.to_raw` makes."""
 
@@ -185,6 +234,7 @@ class _Content(BaseModel, strict=True):
     kinds: list[_Kind] = []
     entries: dict[str, dict[str, str]]
     rounds: dict[str, str] = {}
+    groups: list[_Group] = []
 
 
 def entries_from_raw(raw: object) -> Entries:
@@ -209,7 +259,14 @@ def entries_from_raw(raw: object) -> Entries:
         if not number.isdecimal() or len(number) > _LONGEST_NUMBER:
             raise ValueError(f"rounds.{number}: expected a number of rounds")
         rounds.update(dict.fromkeys(_uids(packed, f"rounds.{number}"), int(number)))
-    return Entries(by_uid, frozenset(content.namespaces), rounds=rounds)
+    remainders: dict[bytes, Remainder] = {}
+    for index, one in enumerate(content.groups):
+        keys, members = (list(_uids(text, f"groups.{index}")) for text in (one.key, one.members))
+        if len(keys) != 1 or one.kind >= len(kinds):
+            raise ValueError(f"groups.{index}: found no key, or no kind has the number {one.kind}")
+        demand = Demand(segment(one.namespace), *kinds[one.kind])
+        remainders[keys[0]] = Remainder(one.of, demand, one.size, frozenset(members), one.entered, one.is_lasting)
+    return Entries(by_uid, frozenset(content.namespaces), rounds=rounds, remainders=remainders)
 
 
 _LONGEST_NUMBER = 9
@@ -223,6 +280,15 @@ def _uids(packed: str, where: str) -> Iterator[bytes]:
     if len(found) % UID_BYTES:
         raise ValueError(f"{where}: {len(found)} bytes are no whole number of uids of {UID_BYTES}")
     return (found[start : start + UID_BYTES] for start in range(0, len(found), UID_BYTES))
+
+
+def _add_units(counts: dict[Demand, int], remainders: Iterable[Remainder], times: int) -> None:
+    """Count the units that remainders hold room for, or with -1 no longer."""
+    for one in remainders:
+        if one.left:
+            counts[one.demand] = counts.get(one.demand, 0) + times * one.left
+            if not counts[one.demand]:
+                del counts[one.demand]
 
 
 def _by_demand(by_uid: Mapping[bytes, Demand]) -> Iterable[tuple[Demand, list[bytes]]]:

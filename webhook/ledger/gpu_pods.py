@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.facts.claim_index import bounded
 from webhook.facts.facts import ClusterFacts
@@ -21,6 +21,7 @@ from webhook.model.claims import CLAIM, CLAIM_NAME, TEMPLATE, Requests, claim_of
 from webhook.model.gpu_fractions import ASKING, KEYS, with_fractions
 from webhook.model.json_parts import listed, mapped
 from webhook.model.pod import APP, INIT, GpuFraction, Pod
+from webhook.model.pod_groups import named_groups
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.selectors import Term
 from webhook.model.shape import SizeError
@@ -53,6 +54,16 @@ class StoredPod:
     gpu_pod: GpuPod | None
     ends: float = math.inf
     reserved: tuple[bytes, ...] = ()
+    groups: tuple["InGroup", ...] = ()
+    """The groups that it names."""
+
+
+class InGroup(NamedTuple):
+    """The group that a pod names by namespace and text, and its part."""
+
+    namespace: str
+    text: str
+    part: str
 
 
 def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> StoredPod:
@@ -76,7 +87,9 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
     finished = mapped(pod.get("status")).get("phase") in _FINISHED
     claims = claims_of(spec.get("resourceClaims"))
     reserved = tuple(reservation_key(namespace, uid, one.name) for one in claims if one.kind == TEMPLATE)
-    return StoredPod(uid, gpu_pod, -math.inf if finished else _end(metadata), reserved)
+    named = () if spec.get("schedulingGates") else named_groups(pod)
+    groups = tuple(InGroup(namespace, sys.intern(one.text), sys.intern(one.part)) for one in named)
+    return StoredPod(uid, gpu_pod, -math.inf if finished else _end(metadata), reserved, groups)
 
 
 @lru_cache(maxsize=4096)

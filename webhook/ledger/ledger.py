@@ -18,7 +18,8 @@ from webhook.ledger.cached_ledger import LATE, CachedLedger
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.entries import Entries
 from webhook.ledger.ledger_store import LedgerError, StoredLedger, entered_demand
-from webhook.ledger.plan import BatchPlan, BatchQueue, corrected, is_shared, too_many_unconfirmed
+from webhook.ledger.plan import Asked, BatchPlan, BatchQueue, corrected, is_shared, too_many_unconfirmed
+from webhook.ledger.remainders import joined
 from webhook.ledger.verdicts import (
     Correction,
     Exceeded,
@@ -29,7 +30,7 @@ from webhook.ledger.verdicts import (
     Unanswered,
     Verdict,
 )
-from webhook.quota.amounts import excesses, used
+from webhook.quota.amounts import used
 from webhook.quota.quota_wording import amount_of
 from webhook.quota.quotas import Demand, Gated, Quota
 
@@ -118,13 +119,14 @@ class Ledger:
     def would_exceed(self, request: QuotaRequest) -> bool:
         """Whether the ledger as last seen, which may be old, would refuse the request."""
         entries = self.cache.entries
-        in_use = used(entries.counts, request.quota)
-        if excesses(request.demand, in_use, request.quota):
+        in_use, before = used(entries.counts, request.quota), entries.remainders
+        asked = Asked.by(request, joined(request.group, b"", before), before)
+        if asked.excesses(in_use):
             return True
         if not self._is_bounded or not is_shared(request.quota):
             return False
         mine = self.cache.unconfirmed_in(request.demand.namespace, entries)
-        return too_many_unconfirmed(request, in_use, mine) is not None
+        return too_many_unconfirmed(asked, in_use, mine) is not None
 
     # One batch
 

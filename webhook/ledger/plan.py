@@ -11,12 +11,13 @@ other. Pods that another webhook refuses after this one fill the window of their
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Event, Lock
 from typing import Generic, TypeVar
 
 from webhook.ledger.entries import Entries
+from webhook.ledger.remainders import Remainder, joined
 from webhook.ledger.verdicts import (
     Correction,
     Exceeded,
@@ -28,7 +29,7 @@ from webhook.ledger.verdicts import (
     Verdict,
 )
 from webhook.model.globs import is_glob
-from webhook.quota.amounts import amounts, excesses, used
+from webhook.quota.amounts import amounts, unit_of, used
 from webhook.quota.quotas import Demand, Excess, Limit, Quota, QuotaScope
 
 WINDOW = Fraction(1, 2)
@@ -62,6 +63,7 @@ class BatchPlan:
         self._added: dict[bytes, Demand] = {}
         self._removed: set[bytes] = set()
         self._renewed: set[bytes] = set()
+        self._remainders: dict[bytes, Remainder] = dict(entries.remainders)
         self.verdicts: dict[int, Verdict] = {}
 
     def consider(self, pending: PendingEntry) -> None:
@@ -79,7 +81,8 @@ class BatchPlan:
         self.verdicts[id(pending)] = verdict
 
     def entries(self) -> Entries:
-        return self._before.changed(self._added, self._removed, renewed=self._renewed)
+        changed = {key: one for key, one in self._remainders.items() if self._before.remainders.get(key) is not one}
+        return self._before.changed(self._added, self._removed, renewed=self._renewed, remainders=changed)
 
     def _entry(self, key: bytes) -> Demand | None:
         return None if key in self._removed else self._added.get(key) or self._before.by_uid.get(key)
@@ -91,32 +94,50 @@ class BatchPlan:
             self._removed.add(pending.takes_over)
             self._count(room, -1)
             self._add(pending.uid, room if pending.stands_for else pending.request.demand)
+            for key, one in self._remainders.items():
+                if pending.takes_over in one.members:
+                    members = one.members - {pending.takes_over} | {pending.uid}
+                    self._remainders[key] = replace(one, members=members)
         return Granted()
 
     def _admit(self, pending: PendingEntry, entries: Mapping[bytes, Demand]) -> Verdict:
-        request = pending.request
-        over = excesses(request.demand, self._used_of(request.quota), request.quota)
+        request, rooms = pending.request, joined(pending.request.group, pending.uid, self._remainders)
+        asked = Asked.by(request, rooms, self._remainders)
+        over = asked.excesses(self._used_of(request.quota))
         if over and request.enforced:
-            return Exceeded(over)
-        kept_out = None if self._ask_unconfirmed is None else self._kept_out(pending, entries, self._ask_unconfirmed)
+            is_first = asked.pods > 1 and request.group is not None
+            return Exceeded(over, request.group.name, asked.pods) if is_first and request.group else Exceeded(over)
+        kept_out = None
+        if self._ask_unconfirmed is not None:
+            new: set[Demand | bytes] = {*entries.values(), *asked.units, *(rooms.keys() - self._remainders.keys())}
+            kept_out = self._kept_out(pending, asked, new, self._ask_unconfirmed)
         if kept_out is not None:
             return kept_out
         if not pending.is_dry_run:
             for key, demand in entries.items():
                 self._add(key, demand)
+            self._remainders |= rooms
+            for demand, units in asked.units.items():
+                self._count(demand, units)
+                if demand.namespace in self._unconfirmed:
+                    self._unconfirmed[demand.namespace].counts[demand] += units
         return Exceeded(over) if over else Granted()
 
     def _kept_out(
-        self, pending: PendingEntry, entries: Mapping[bytes, Demand], ask: Callable[[str, Entries], Unconfirmed]
+        self,
+        pending: PendingEntry,
+        asked: "Asked",
+        new: set[Demand | bytes],
+        ask: Callable[[str, Entries], Unconfirmed],
     ) -> TooManyUnconfirmed | LedgerFull | None:
         """Why a pod that would fit is kept out because of others in its namespace. Dry runs hold nothing."""
         request, namespace = pending.request, pending.request.demand.namespace
         if request.enforced and not pending.is_dry_run and is_shared(request.quota):
             if namespace not in self._unconfirmed:
                 self._unconfirmed[namespace] = ask(namespace, self._before)
-            if too_many := too_many_unconfirmed(request, self._used_of(request.quota), self._unconfirmed[namespace]):
+            if too_many := too_many_unconfirmed(asked, self._used_of(request.quota), self._unconfirmed[namespace]):
                 return too_many
-        return self._full(set(entries.values()), namespace)
+        return self._full(new, namespace)
 
     def _add(self, key: bytes, demand: Demand) -> None:
         self._added[key] = demand
@@ -139,10 +160,16 @@ class BatchPlan:
         self._used.append((quota, sums))
         return sums
 
-    def _full(self, demands: set[Demand], namespace: str) -> LedgerFull | None:
-        """Why the ledger takes no entries with these demands from a namespace; None if it takes them."""
-        new = [demand for demand in demands if not self._counts[demand]]
-        own = sum(1 for demand, count in self._counts.items() if count and demand.namespace == namespace) if new else 0
+    def _full(self, demands: set[Demand | bytes], namespace: str) -> LedgerFull | None:
+        """Why the ledger takes no entries with these demands, or keys of remainders, from a namespace; None if it does.
+
+        A remainder counts as a demand: it takes as much room.
+        """
+        new = [one for one in demands if isinstance(one, bytes) or not self._counts[one]]
+        if not new:
+            return None
+        own = sum(1 for demand, count in self._counts.items() if count and demand.namespace == namespace)
+        own += sum(1 for one in self._remainders.values() if one.demand.namespace == namespace)
         return LedgerFull(own + len(new), MOST_DEMANDS) if own + len(new) > MOST_DEMANDS else None
 
 
@@ -154,7 +181,11 @@ def _is_within(demand: Demand, other: Demand, quota: Quota) -> bool:
 def corrected(entries: Entries, correction: Correction) -> Entries:
     """The entries after a correction. They never cover new namespaces, because nobody has listed their pods."""
     patterns = None if correction.patterns is None else entries.patterns & correction.patterns
-    return entries.changed(correction.added, correction.removed - correction.added.keys(), patterns)
+    known = entries.remainders
+    remainders = {key: now for key, (judged, now) in correction.remainders.items() if known.get(key) == judged}
+    return entries.changed(
+        correction.added, correction.removed - correction.added.keys(), patterns, remainders=remainders
+    )
 
 
 def is_shared(quota: Quota) -> bool:
@@ -162,19 +193,60 @@ def is_shared(quota: Quota) -> bool:
     return quota.scope is QuotaScope.SHARED and (len(quota.patterns) > 1 or any(map(is_glob, quota.patterns)))
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a pod asks of a quota, together with the pods of its group that are still to come.
+
+    `units` is demand -> how many pods more, or fewer, the group has room for from now on. `spared` is what its room
+    held of each limit for the pod. `pods` are how many pods ask for room together.
+    """
+
+    quota: Quota
+    asks: Mapping[Limit, Fraction]
+    spared: Mapping[Limit, Fraction] = field(default_factory=dict)
+    units: Mapping[Demand, int] = field(default_factory=dict)
+    pods: int = 1
+    of: Demand | None = None
+
+    @classmethod
+    def by(cls, request: QuotaRequest, rooms: Mapping[bytes, Remainder], before: Mapping[bytes, Remainder]) -> "Asked":
+        """What a request asks whose remainders change from those before to `rooms`."""
+        quota, demand = request.quota, request.demand
+        if not rooms:
+            return cls(quota, amounts(demand, quota), of=demand)
+        pods = 1
+        units: Counter[Demand] = Counter()
+        for key, one in rooms.items():
+            change = one.left - (before[key].left if key in before else 0)
+            units[one.demand] += change
+            pods += max(0, change)
+        more, fewer = +units, -units
+        asks, spared = used(more + Counter([demand]), quota), used(fewer, quota)
+        return cls(quota, asks, spared, units, pods, demand if set(more) <= {demand} else None)
+
+    def excesses(self, in_use: Mapping[Limit, Fraction]) -> tuple[Excess, ...]:
+        """The limits that would be exceeded, in the order of the quota."""
+        return tuple(
+            Excess(limit, asks, free_of, None if self.of is None else unit_of(self.of, limit, self.quota))
+            for limit, asks in self.asks.items()
+            if asks > (spared := self.spared.get(limit, Fraction(0)))
+            and (free_of := in_use[limit] - spared) + asks > limit.hard
+        )
+
+
 def too_many_unconfirmed(
-    request: QuotaRequest, in_use: Mapping[Limit, Fraction], mine: Unconfirmed
+    asked: Asked, in_use: Mapping[Limit, Fraction], mine: Unconfirmed
 ) -> TooManyUnconfirmed | None:
     """Why a pod that would fit is kept out of a shared quota; None if it may get an entry.
 
     `in_use` is the usage of the whole quota, `mine` what is unconfirmed in the pod's namespace. A pod that is larger
     than the window may get the only unconfirmed entry of its namespace, unless the namespace gave pods up lately.
     """
-    quota = request.quota
-    held = used(mine.counts, quota)
-    for limit, asks in amounts(request.demand, quota).items():
+    held = used(mine.counts, asked.quota)
+    for limit, amount in asked.asks.items():
+        asks = amount - asked.spared.get(limit, Fraction(0))
         most = (limit.hard - in_use[limit] + held[limit]) * WINDOW
-        if asks and held[limit] + asks > most and (held[limit] or mine.gave_up):
+        if asks > 0 and held[limit] + asks > most and (held[limit] or mine.gave_up):
             return TooManyUnconfirmed(Excess(limit, asks, held[limit]), most)
     return None
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from operator import attrgetter
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.ledger.gpu_pods import StoredPod, stored_from_raw, uid_of
 from webhook.ledger.ledger_store import GpuPod
@@ -148,6 +148,39 @@ class Reservations:
         return self.of(pod for pod, ends in self._ends.items() if now > ends) & keys
 
 
+class Member(NamedTuple):
+    """A stored pod of a group: its part, and whether it has GPUs."""
+
+    part: str
+    has_gpus: bool
+
+
+class GroupMembers:
+    """The stored pods of each group that starts together, by namespace and the text of the group."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, str], dict[bytes, Member]] = {}
+        self._of: dict[bytes, tuple[tuple[str, str], ...]] = {}
+
+    def put(self, stored: StoredPod) -> None:
+        """Take note of a pod. One that is being deleted does not count as a member."""
+        self.remove(stored.uid)
+        if stored.groups and stored.ends == math.inf:
+            self._of[stored.uid] = tuple((one.namespace, one.text) for one in stored.groups)
+            for one in stored.groups:
+                member = Member(one.part, stored.gpu_pod is not None or bool(stored.reserved))
+                self._groups.setdefault((one.namespace, one.text), {})[stored.uid] = member
+
+    def remove(self, uid: bytes) -> None:
+        for place in self._of.pop(uid, ()):
+            del self._groups[place][uid]
+            if not self._groups[place]:
+                del self._groups[place]
+
+    def of(self, namespace: str, text: str) -> dict[bytes, Member]:
+        return dict(self._groups.get((namespace, text), {}))
+
+
 class GonePods:
     """Uids of pods that are gone. Each is kept for at least `seconds`, unless `most` more pods go meanwhile.
 
@@ -208,6 +241,7 @@ class PodCache:
         self._gone = GonePods()
         self._on_gone: Callable[[], None] = lambda: None
         self._reservations = Reservations()
+        self._members = GroupMembers()
         self._has_warned = False
 
     def listen(self, gone: Callable[[], None]) -> None:
@@ -246,6 +280,11 @@ class PodCache:
         with self._lock:
             return self._reservations.of(pods)
 
+    def members(self, namespace: str, group: str) -> dict[bytes, Member]:
+        """The stored pods of a group by their uids, by the `text` of the group."""
+        with self._lock:
+            return self._members.of(namespace, group)
+
     def named(self, namespace: str, name: str) -> bytes | None:
         with self._lock:
             return self._table.named(namespace, name)
@@ -259,12 +298,13 @@ class PodCache:
 
     def replace(self, raws: Iterable[object]) -> None:
         """Replace all pods by the pods of a list; others are gone. If `raws` raises an error, nothing changes."""
-        listed, reservations = PodTable(), Reservations()
+        listed, reservations, members = PodTable(), Reservations(), GroupMembers()
         ended: list[bytes] = []
         for raw in raws:
             stored = self._read(raw)
-            if stored is None or (stored.gpu_pod is None and not stored.reserved):
+            if stored is None or (stored.gpu_pod is None and not stored.reserved and not stored.groups):
                 continue
+            members.put(stored)
             if self._now() > stored.ends:
                 ended += (stored.uid, *stored.reserved)
                 continue
@@ -273,6 +313,7 @@ class PodCache:
             if stored.reserved:
                 reservations.put(stored.uid, stored.reserved, stored.ends)
         with self._lock:
+            self._members = members
             before, self._table = self._table, listed
             reserved, self._reservations = self._reservations, reservations
             vanished = [*(uid for uid in before if uid not in listed), *(reserved.keys - reservations.keys)]
@@ -297,6 +338,7 @@ class PodCache:
             self._leave(stored.uid)
             return
         with self._lock:
+            self._members.put(stored)
             if stored.gpu_pod is not None:
                 self._gone.discard(stored.uid)
                 self._table.put(stored.gpu_pod, stored.ends)
@@ -305,6 +347,7 @@ class PodCache:
 
     def _leave(self, uid: bytes) -> None:
         with self._lock:
+            self._members.remove(uid)
             left = [*([uid] if self._table.remove(uid) else []), *self._reservations.remove(uid)]
             for key in left:
                 self._gone.add(key, self._clock())

@@ -31,6 +31,7 @@ from webhook.ledger.gpu_pods import (
     uid_of,
     uid_or_none,
 )
+from webhook.ledger.group_reader import GroupReader
 from webhook.ledger.ledger_store import GpuPod, LedgerError
 from webhook.ledger.pod_cache import PodCache, is_covered
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -286,6 +287,7 @@ class PodsAndClaims:
         self._cluster: Callable[[], ClusterFacts | None] = lambda: None
         self.named, self.stored_now, self.has_namespace = pods.named, pods.stored_now, pods.has_namespace
         self.gated_among = pods.gated_among
+        self.groups = GroupReader(server, pods.members)
 
     def know(self, cluster: Callable[[], ClusterFacts | None]) -> None:
         self._cluster = cluster

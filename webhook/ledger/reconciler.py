@@ -24,6 +24,8 @@ from webhook.ledger.ledger_store import (
     recounted,
 )
 from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.plan import corrected
+from webhook.ledger.remainders import Remainder
 from webhook.ledger.verdicts import Correction
 from webhook.periodic_task import Attempts
 from webhook.quota.amounts import Usage
@@ -32,6 +34,9 @@ from webhook.quota.quotas import Demand, Quota, QuotaScope
 _log = logging.getLogger("gpu_policy.quota")
 
 _CLOSE_SECONDS = 1.5
+_MOST_READ = 16
+"""Most objects of groups that are read in one round for one ledger."""
+_READ_SECONDS = 2.0
 _OF_NAMESPACE = f"{QuotaScope.NAMESPACE}."
 
 
@@ -180,11 +185,36 @@ class Reconciler:
             added=added | recounted(entries, seen, demands, quota.counting) if are_settled else added,
             removed=self._pods.gone_among(entries.by_uid.keys()) | self._stale(ledger, entries),
             patterns=frozenset(quota.patterns) if are_settled else None,
+            remainders=self._remainders(ledger, entries),
             deadline=self._deadline(),
             decided=decided,
         )
-        if entries.changed(correction.added, correction.removed, correction.patterns) is not entries:
+        if corrected(entries, correction) is not entries:
             ledger.correct(correction)
+
+    def _remainders(self, ledger: Ledger, entries: Entries) -> dict[bytes, tuple[Remainder, Remainder | None]]:
+        """The remainders of groups that end or change: what they are, and what becomes of them; None for nothing.
+
+        A remainder ends when all its pods are stored, with its lease, and with its object, of which a few are read.
+        """
+        found: dict[bytes, tuple[Remainder, Remainder | None]] = {}
+        groups = self._ledgers.context.groups
+        for key, one in entries.remainders.items():
+            is_complete = not one.left and one.members <= ledger.cache.live_among(one.members)
+            if is_complete or one.has_expired(self._ledgers.context.wall()):
+                found[key] = one, None
+        held = [item for item in entries.remainders.items() if item[1].left and item[0] not in found]
+        for key, one in random.sample(held, min(len(held), _MOST_READ)):
+            if groups is None:
+                break
+            try:
+                now = groups.now(key, one, _READ_SECONDS)
+            except LedgerError as error:
+                _log.warning("quota %s: %s is not known: %s", ledger.key, one.of, error)
+                continue
+            if now != one:
+                found[key] = one, now
+        return found
 
     def _stale(self, ledger: Ledger, entries: Entries) -> Set[bytes]:
         """Entries that are older than any admission, and whose pods neither the watch nor a list has seen to count."""

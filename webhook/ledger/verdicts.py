@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from webhook.ledger.entries import reservation_key
+from webhook.ledger.remainders import GroupRequest, Remainder
 from webhook.quota.quotas import Demand, Excess, Quota
 
 
@@ -14,7 +15,8 @@ class QuotaRequest:
     """What a pod would use of one quota. A pod whose request is not `enforced` gets an entry even beyond a limit.
 
     `reserved` is the part of a pod's demand that claims will take over when Kubernetes has made them: each by its name
-    in the pod. A pod gets one entry for what is left, `own`, and one for each of these.
+    in the pod. A pod gets one entry for what is left, `own`, and one for each of these. `group` is what the pod starts
+    together with; None for a pod that may start alone.
     """
 
     quota: Quota
@@ -22,6 +24,7 @@ class QuotaRequest:
     enforced: bool = True
     reserved: tuple[tuple[str, Demand], ...] = ()
     own: Demand | None = None
+    group: GroupRequest | None = None
 
     def entries(self, uid: bytes) -> dict[bytes, Demand]:
         if not self.reserved:
@@ -38,9 +41,15 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Exceeded:
-    """The pod exceeds these limits. It gets no entry, unless its request is not enforced."""
+    """The pod exceeds these limits. It gets no entry, unless its request is not enforced.
+
+    `group` is the name of the group that does not fit as a whole, and `pods` how many pods of it ask for room together;
+    empty for a pod that asks for itself.
+    """
 
     excesses: tuple[Excess, ...]
+    group: str = ""
+    pods: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +123,8 @@ class Correction:
     added: Mapping[bytes, Demand] = field(default_factory=dict)
     removed: Set[bytes] = frozenset()
     patterns: frozenset[str] | None = None
+    remainders: Mapping[bytes, tuple[Remainder, Remainder | None]] = field(default_factory=dict)
+    """Key -> a remainder as it was judged, and what becomes of it, unless it has changed since."""
     deadline: float = 0.0
     decided: float = math.inf
     is_done: bool = False

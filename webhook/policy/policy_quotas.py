@@ -78,7 +78,7 @@ NO_SHARED_QUOTAS = SharedQuotas()
 """The shared quotas of an empty file, or of no file."""
 
 
-INHERITED = frozenset({"claims", "gated", "models", "onLedgerFailure", "unspecifiedModel", "weights"})
+INHERITED = frozenset({"claims", "gated", "groups", "models", "onLedgerFailure", "unspecifiedModel", "weights"})
 """Keys that a shared quota inherits from `gpuQuota` of `_default.yaml`. Maps are merged."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")

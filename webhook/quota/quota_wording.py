@@ -50,6 +50,31 @@ def exceeded(
     return "; ".join(parts)
 
 
+def group_exceeded(
+    quota: Quota,
+    excesses: Sequence[Excess],
+    group: str,
+    pods: int,
+    largest: Sequence[tuple[str, Fraction]] | None,
+) -> str:
+    """Why a group that starts together does not fit into what is left, from the room that `pods` of its pods need.
+
+    `largest` is as in `exceeded`.
+    """
+    never = next((one for one in excesses if one.asks > one.limit.hard), None)
+    first = never or excesses[0]
+    needs = f"{group} needs {asked_for(first.asks, first)} for {pods} pods together"
+    remedy = f"let {group} start with fewer pods, or request less in each"
+    if never is not None:
+        return f"{needs}; {called(quota)} allows {_gpus(never.limit.hard, never.limit)} in all; {remedy}"
+    parts = [f"exceeded GPU quota '{quota.name}': {needs}"]
+    if largest is not None:
+        parts.append("; ".join(map(_in_use, excesses)))
+    if largest:
+        parts.append(f"largest: {_holders(largest)}")
+    return "; ".join([*parts, f"free some, or {remedy}"])
+
+
 def amount_of(amount: Fraction, limit: Limit) -> str:
     """An amount with its unit: `4`, `4 H100`, `4 nvidia.com/mig-1g.10gb`."""
     return f"{number(amount)} {limit.name}".rstrip()
@@ -230,8 +255,11 @@ def _limit(excess: Excess) -> str:
 
 
 def _excess(excess: Excess) -> str:
-    asks = amount_of(excess.asks, excess.limit)
-    return f"requested {asks}, used {number(excess.used)} of {number(excess.limit.hard)} ({number(excess.free)} free)"
+    return f"requested {amount_of(excess.asks, excess.limit)}, {_in_use(excess)}"
+
+
+def _in_use(excess: Excess) -> str:
+    return f"used {number(excess.used)} of {number(excess.limit.hard)} ({number(excess.free)} free)"
 
 
 def _less(excesses: Sequence[Excess]) -> str:

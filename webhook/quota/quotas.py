@@ -35,6 +35,13 @@ class Gated(StrEnum):
     NOW = "now"
 
 
+class Groups(StrEnum):
+    """Whether pods that start together are admitted together."""
+
+    WHOLE = "whole"
+    PODS = "pods"
+
+
 class OnLedgerFailure(StrEnum):
     """What happens to a pod while the ledger cannot be reached."""
 
@@ -89,6 +96,7 @@ class Counting:
     limited: frozenset[str] = frozenset()
     class_models: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     gated: Gated = Gated.LATER
+    groups: Groups = Groups.WHOLE
 
     def models_of(self, pod: Pod, nodes: Nodes = ANY_NODES) -> tuple[str, ...] | None:
         """The models that a pod may get, sorted; None if its model is open.

@@ -199,13 +199,15 @@ def quota_parts_of(
 
     Any admission takes less than `in_flight_seconds` from our answer to the stored pod.
     """
+    pods = PodsAndClaims(server, accelerators=accelerators)
     return QuotaParts(
         ApiStore(server, namespace),
-        PodsAndClaims(server, accelerators=accelerators),
+        pods,
         QuotaStatus(server, namespace),
         LedgerTiming(in_flight=in_flight_seconds),
         is_bounded=True,
         tells_usage=tells_usage,
+        groups=pods.groups,
     )
 
 

@@ -18,6 +18,10 @@ as the whole GPU where a node does not say how much its GPUs have.
 A pod with scheduling gates, which a queue holds back, counts from the update that takes its last gate away. That update
 is refused if the pod does not fit then. A pod that is larger than the quota by itself is refused at once.
 
+Pods that start together count together: the first one of a PodGroup, JobSet, LeaderWorkerSet, RayCluster or Workload of
+Kueue is refused where the whole group does not fit. Else room is held for the others, for at most ten minutes after the
+last of them came.
+
 GPUs by resource claims count as well: a pod brings what its templates request, and a claim that somebody makes counts
 until it is deleted ([GPUs by DRA](dra.md#quotas)). `_quotas.yaml` declares [quotas that several namespaces
 share](#shared-quotas).
@@ -43,6 +47,7 @@ from webhook.quota.quotas import (
     Counting,
     DeclaredClass,
     Gated,
+    Groups,
     Limit,
     Measure,
     OnLedgerFailure,
@@ -111,6 +116,9 @@ class Settings(TableSettings):
     gated: Gated = Gated.LATER
     """When a pod with scheduling gates begins to count: `later`, when its last gate goes, so that a queue may hold more
     pods than the quota; or `now`, when it is created. Claims that Kubernetes makes for it count at once."""
+    groups: Groups = Groups.WHOLE
+    """What happens to pods that start together, such as those of a JobSet: `whole` refuses the first of them if
+    the group does not fit, and else holds room for the others; `pods` counts each by itself."""
     on_ledger_failure: OnLedgerFailure = OnLedgerFailure.DENY
     """What happens to a pod while the ledger of usage cannot be reached: `deny` or `allow`."""
 
@@ -145,6 +153,7 @@ class Settings(TableSettings):
             self._accelerators,
             class_models=models,
             gated=self.gated,
+            groups=self.groups,
         )
 
     @cached_property

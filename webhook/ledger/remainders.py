@@ -1,0 +1,108 @@
+"""Room that a ledger holds for the pods of a group that are still to come, so that a group starts whole or not at all.
+
+The first pod of a group is entered together with this room, its remainder, in one write. Each later pod takes a unit of
+it. A pod that leaves before the group is complete gives its unit back.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from webhook.quota.quotas import Demand
+
+LEASE = 600
+"""Seconds after its last pod for which a remainder holds room at most, unless it is lasting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """Room for the pods of one part of a group that are still to come: `left` times `demand`.
+
+    `of` says which part of which group it is, as `webhook.model.pod_groups` spells it. `members` are the uids of the
+    pods that came. `entered` is when the last of them came, in seconds since 1970. A lasting remainder has no lease:
+    its pods are made one after the other.
+    """
+
+    of: str
+    demand: Demand
+    size: int
+    members: frozenset[bytes]
+    entered: int
+    is_lasting: bool = False
+
+    @property
+    def left(self) -> int:
+        return max(0, self.size - len(self.members))
+
+    def of_size(self, size: int) -> "Remainder":
+        return self if size == self.size else replace(self, size=size)
+
+    def has_expired(self, now: float) -> bool:
+        """Whether its lease is over at `now`, in seconds since 1970."""
+        return not self.is_lasting and abs(now - self.entered) > LEASE
+
+
+@dataclass(frozen=True, slots=True)
+class PartRequest:
+    """What one part of a group needs of a quota: `size` pods with this demand. `present` are those that are stored."""
+
+    of: str
+    key: bytes
+    demand: Demand
+    size: int
+    present: frozenset[bytes] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRequest:
+    """What the group of a pod needs of a quota. The first of the parts is the pod's own. `at` is in seconds since 1970.
+
+    `name` is for people, such as `PodGroup ga`.
+    """
+
+    name: str
+    parts: tuple[PartRequest, ...]
+    at: int = 0
+    is_lasting: bool = False
+
+
+def key_of(uid: str, of: str) -> bytes:
+    """The key of the remainder of a part of a group, from the uid of the object that was read."""
+    return sha256(f"{uid}/{of}".encode(errors="surrogatepass")).digest()[:16]
+
+
+def joined(group: GroupRequest | None, uid: bytes, before: Mapping[bytes, Remainder]) -> dict[bytes, Remainder]:
+    """The remainders that differ from those before when a pod of a group is entered, by their keys.
+
+    Where the object has another size by now, so has the remainder. A complete group has none.
+    """
+    changed: dict[bytes, Remainder] = {}
+    if group is None:
+        return changed
+    for number, part in enumerate(group.parts):
+        own, known = frozenset([uid] if number == 0 else ()), before.get(part.key)
+        if known is None:
+            members = part.present | own
+            now = Remainder(part.of, part.demand, part.size, members, group.at, group.is_lasting)
+        else:
+            entered = max(group.at, known.entered) if own else known.entered
+            now = replace(known, size=part.size, members=known.members | own, entered=entered)
+        if now != known and (known is not None or now.left):
+            changed[part.key] = now
+    return changed
+
+
+def returned(
+    before: Mapping[bytes, Remainder], gone: Mapping[bytes, Demand], left: Mapping[bytes, Demand]
+) -> dict[bytes, Remainder | None]:
+    """What becomes of remainders when the entries in `gone` go, and these are left; None for those that end.
+
+    A pod gives its unit back if it used all of it, because what it did not use may be in use elsewhere. A remainder
+    ends with its last pod.
+    """
+    changed: dict[bytes, Remainder | None] = {}
+    for key, one in before.items():
+        if touched := one.members & gone.keys():
+            members = one.members - {uid for uid in touched if gone[uid] == one.demand}
+            changed[key] = replace(one, members=members) if any(uid in left for uid in members) else None
+    return changed

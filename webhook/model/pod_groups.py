@@ -1,0 +1,273 @@
+"""Groups of pods that start together: how a pod names its group, and how many pods of which parts the group needs.
+
+A pod names an object of the API server. That object alone says how large the group is, because anybody can write labels
+and annotations. Pods and objects are as the API server has them; what cannot be read makes no group.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from types import MappingProxyType
+from typing import Any
+
+from webhook.model.json_parts import listed, mapped, part, text
+from webhook.model.pod_reader import controller_of
+from webhook.model.workloads.table import workload_of
+from webhook.model.workloads.template import MOST_PODS, count_of, templates_in
+
+_LONGEST = 253
+"""Characters of the name of an object."""
+_MOST_PARTS = 64
+"""Most parts of a group that are read: authors write them."""
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPart:
+    """Pods of a group that are alike: how many start together, and the pod that they are made of, if that is known."""
+
+    name: str
+    size: int
+    template: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as its object says it. `is_lasting`: its pods are made one after the other, when others are ready."""
+
+    uid: str
+    parts: tuple[GroupPart, ...]
+    is_lasting: bool = False
+
+
+def _label(key: str) -> Path:
+    return ("metadata", "labels", key)
+
+
+def _annotation(key: str) -> Path:
+    return ("metadata", "annotations", key)
+
+
+_Raw = Mapping[str, Any]
+_Parts = Callable[[_Raw], Iterator[tuple[str, int | None, _Raw | None]]]
+
+
+def _minimum(*path: str) -> _Parts:
+    """The reader of kinds that say how many pods, and nothing of what these are."""
+    return lambda raw: iter([("", count_of(part(raw, *path), 1), None)])
+
+
+def _templates(change: Callable[[_Raw], _Raw]) -> _Parts:
+    """The reader of kinds with templates, of the object as `change` leaves it: with one group, and its minimum."""
+
+    def read(raw: _Raw) -> Iterator[tuple[str, int | None, _Raw | None]]:
+        kind = workload_of(raw.get("apiVersion"), raw.get("kind"))
+        for one in () if kind is None else kind.templates(change(raw)):
+            yield one.group, one.pods, one.pod
+
+    return read
+
+
+def _changed(raw: _Raw, **spec: Any) -> _Raw:
+    return {**raw, "spec": {**mapped(raw, "spec"), **spec}}
+
+
+def _at_first(raw: _Raw) -> _Raw:
+    """A JobSet without the jobs that wait for others."""
+    jobs = [one for one in listed(raw, "spec", "replicatedJobs") if not part(one, "dependsOn")]
+    return _changed(raw, replicatedJobs=jobs)
+
+
+def _at_least(raw: _Raw) -> _Raw:
+    """A RayCluster with the fewest workers."""
+    workers = [{**one, "replicas": None} for one in listed(raw, "spec", "workerGroupSpecs") if isinstance(one, dict)]
+    return _changed(raw, workerGroupSpecs=workers)
+
+
+_POD_SETS = templates_in("spec.podSets", "template", lambda one: count_of(one.get("count"), 1))
+
+
+def _admitted(raw: _Raw) -> Iterator[tuple[str, int | None, _Raw | None]]:
+    """The pod sets of a Workload of Kueue, as it was admitted."""
+    assigned = listed(raw, "status", "admission", "podSetAssignments")
+    counts = {text(one, "name"): part(one, "count") for one in assigned}
+    for one in _POD_SETS(raw):
+        if one.group in counts:
+            yield one.group, count_of(counts[one.group], one.pods), one.pod
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKind:
+    """A kind of object that groups are read from. `names` are the places where a pod may name it, best first.
+
+    `part` is where a pod says its part, in the words of `words`, or else as the object does. `within` tells the groups
+    of one object apart. `uid` is where a pod says the uid of the object.
+    """
+
+    group: str
+    kind: str
+    versions: tuple[str, ...]
+    names: tuple[Path, ...]
+    parts: _Parts
+    part: Path = ()
+    words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    otherwise: str | None = None
+    within: Path = ()
+    uid: Path = ()
+    is_lasting: Callable[[_Raw, _Raw], bool] = lambda _raw, _pod: False
+
+    @property
+    def resource(self) -> str:
+        return f"{self.kind.lower()}s"
+
+    @property
+    def key(self) -> str:
+        return f"{self.resource}.{self.group}"
+
+
+_LWS, _JOBSET, _KUEUE = "leaderworkerset.sigs.k8s.io/", "jobset.sigs.k8s.io/", "kueue.x-k8s.io/"
+
+_KINDS = (
+    GroupKind(
+        "scheduling.k8s.io",
+        "PodGroup",
+        ("v1beta1",),
+        (("spec", "schedulingGroup", "podGroupName"),),
+        _minimum("spec", "schedulingPolicy", "gang", "minCount"),
+    ),
+    GroupKind(
+        "leaderworkerset.x-k8s.io",
+        "LeaderWorkerSet",
+        ("v1",),
+        (_label(_LWS + "name"),),
+        _templates(lambda raw: _changed(raw, replicas=1)),
+        part=_label(_LWS + "worker-index"),
+        words={"0": "leader"},
+        otherwise="worker",
+        within=_label(_LWS + "group-index"),
+        is_lasting=lambda raw, _pod: part(raw, "spec", "startupPolicy") == "LeaderReady",
+    ),
+    GroupKind(
+        "kueue.x-k8s.io",
+        "Workload",
+        ("v1beta2", "v1beta1"),
+        (
+            _annotation(_KUEUE + "workload"),
+            _label(_KUEUE + "prebuilt-workload-name"),
+            _label(_KUEUE + "pod-group-name"),
+        ),
+        _admitted,
+        part=_label(_KUEUE + "podset"),
+        is_lasting=lambda _raw, pod: mapped(controller_of(pod)).get("kind") == "StatefulSet",
+    ),
+    GroupKind(
+        "jobset.x-k8s.io",
+        "JobSet",
+        ("v1alpha2",),
+        (_label(_JOBSET + "jobset-name"),),
+        _templates(_at_first),
+        part=_label(_JOBSET + "replicatedjob-name"),
+        uid=_label(_JOBSET + "jobset-uid"),
+        is_lasting=lambda raw, _pod: part(raw, "spec", "startupPolicy", "startupPolicyOrder") == "InOrder",
+    ),
+    GroupKind(
+        "ray.io",
+        "RayCluster",
+        ("v1",),
+        (_label("ray.io/cluster"),),
+        _templates(_at_least),
+        part=_label("ray.io/group"),
+        words={"headgroup": "head"},
+    ),
+    GroupKind(
+        "scheduling.volcano.sh",
+        "PodGroup",
+        ("v1beta1",),
+        (_annotation("scheduling.k8s.io/group-name"), _annotation("scheduling.volcano.sh/group-name")),
+        _minimum("spec", "minMember"),
+    ),
+    GroupKind(
+        "scheduling.run.ai",
+        "PodGroup",
+        ("v2alpha2",),
+        (_annotation("pod-group-name"),),
+        _minimum("spec", "minMember"),
+    ),
+    GroupKind(
+        "scheduling.x-k8s.io",
+        "PodGroup",
+        ("v1alpha1",),
+        (_label("scheduling.x-k8s.io/pod-group"),),
+        _minimum("spec", "minMember"),
+    ),
+)
+"""The kinds, of which a pod may name several: the group is the first whose object exists. The names of labels are those
+of kubernetes (scheduling/v1beta1), lws, kueue (pkg/controller/constants), jobset, kuberay (utils/constant.go),
+volcano (scheduling/v1beta1/labels.go), KAI-Scheduler (pkg/common/constants) and scheduler-plugins."""
+
+GROUP_KINDS: Mapping[str, GroupKind] = {one.key: one for one in _KINDS}
+"""Resource and API group, such as podgroups.scheduling.k8s.io -> the kind's row."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedGroup:
+    """The group that a pod names. `part` is the pod's part of it, in the words of the group's object."""
+
+    kind: GroupKind
+    name: str
+    within: str = ""
+    part: str = ""
+
+    @property
+    def text(self) -> str:
+        """The group in one text, whose parts have no slash; a slash and the name of a part say which pods are meant."""
+        return f"{self.kind.key}/{self.name}/{self.within}"
+
+    @property
+    def called(self) -> str:
+        return f"{self.kind.kind} {self.name}"
+
+
+def named_groups(pod: object) -> Iterator[NamedGroup]:
+    """The groups that a pod names."""
+    for kind in _KINDS:
+        name = next((found for path in kind.names if (found := text(pod, *path))), "")
+        within, said = text(pod, *kind.within) if kind.within else "", text(pod, *kind.part) if kind.part else ""
+        own = kind.words.get(said, said if kind.otherwise is None else kind.otherwise)
+        if name and len(name) <= _LONGEST and not any("/" in one for one in (name, within, own)):
+            yield NamedGroup(kind, name, within, own)
+
+
+def group_in(of: str) -> NamedGroup | None:
+    """The group and the part that the `text` of a NamedGroup, a slash and the name of a part say."""
+    key, *rest = of.split("/")
+    kind = GROUP_KINDS.get(key)
+    return None if kind is None or len(rest) != 3 else NamedGroup(kind, *rest)
+
+
+def group_of(named: NamedGroup, raw: Mapping[str, Any], pod: Mapping[str, Any] = MappingProxyType({})) -> Group | None:
+    """The group that an object says, with the part of the pod first; None where it makes no demand on this pod.
+
+    It makes none if it is another object than the pod means, or has no such part, or has all its pods scheduled.
+    """
+    kind, uid = named.kind, text(raw, "metadata", "uid")
+    owner = mapped(controller_of(pod))
+    said = [text(pod, *kind.uid)] if kind.uid and pod else []
+    if owner.get("kind") == kind.kind and str(owner.get("apiVersion")).startswith(f"{kind.group}/"):
+        said.append(str(owner.get("uid")))
+    if not uid or any(one != uid for one in said) or _is_scheduled(raw):
+        return None
+    read = islice(kind.parts(raw), _MOST_PARTS)
+    found = [GroupPart(name, size, template) for name, size, template in read if size is not None]
+    own = [one for one in found if one.name in (named.part, "")]
+    if not own or own[0].size > MOST_PODS:
+        return None
+    others = [one for one in found if one is not own[0] and one.size]
+    return Group(uid, (own[0], *others), kind.is_lasting(raw, pod))
+
+
+def _is_scheduled(raw: Mapping[str, Any]) -> bool:
+    """Whether a PodGroup was scheduled once. This condition never reverts (scheduling/v1beta1/types.go)."""
+    found = ((text(one, "type"), text(one, "status")) for one in listed(raw, "status", "conditions"))
+    return ("PodGroupInitiallyScheduled", "True") in found
