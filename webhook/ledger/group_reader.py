@@ -24,7 +24,7 @@ _FRESH = 1.0
 """Seconds for which an object that was read counts as read now: the pods of a group come together."""
 _MOST_KEPT = 16
 """Most objects that are kept so long. Each may have 1.5 MiB."""
-_AT_A_TIME = 2
+_AT_A_TIME = 4
 """Most objects that are read at a time."""
 
 
@@ -76,19 +76,24 @@ class GroupReader:
 
     def _object(self, named: NamedGroup, namespace: str, until: float) -> Mapping[str, Any] | None:
         place = namespace, named.kind.key, named.name
+        if (known := self._known(place)) is not None:
+            return known
         if not self._turns.acquire(timeout=max(0.0, until - time.monotonic())):
             raise LedgerError("too many groups of pods are being read")
         try:
-            now = time.monotonic()
-            self._read = {key: one for key, one in self._read.items() if now - one[0] < _FRESH}
-            if place in self._read:
-                return self._read[place][1]
-            raw = self._asked(named, namespace, until)
-            if raw is not None and len(self._read) < _MOST_KEPT:
-                self._read[place] = now, raw
+            begun, known = time.monotonic(), self._known(place)
+            raw = self._asked(named, namespace, until) if known is None else known
+            if raw is not None and known is None and len(self._read) < _MOST_KEPT:
+                self._read = {**self._read, place: (begun, raw)}
             return raw
         finally:
             self._turns.release()
+
+    def _known(self, place: tuple[str, str, str]) -> Mapping[str, Any] | None:
+        """The object, if it was read a moment ago."""
+        now = time.monotonic()
+        self._read = {key: one for key, one in self._read.items() if now - one[0] < _FRESH}
+        return known[1] if (known := self._read.get(place)) is not None else None
 
     def _asked(self, named: NamedGroup, namespace: str, until: float) -> Mapping[str, Any] | None:
         """The object in the first version that the API server has; None where it has none, or does not show it."""
@@ -96,9 +101,10 @@ class GroupReader:
         for version in kind.versions:
             try:
                 path = path_of(f"/apis/{kind.group}/{version}", kind.resource, namespace=namespace, name=named.name)
-                return self._server.get(path, {}, max(0.05, until - time.monotonic()))
             except ValueError:  # no name of an object
                 return None
+            try:
+                return self._server.get(path, {}, max(0.05, until - time.monotonic()))
             except ApiServerError as error:
                 if error.status == HTTPStatus.FORBIDDEN:
                     if kind.key not in self._may_not:
@@ -106,9 +112,8 @@ class GroupReader:
                     self._may_not.add(kind.key)
                     return None
                 if error.status != HTTPStatus.NOT_FOUND:
-                    raise LedgerError(
-                        error.sentence("GET", path), error.for_authors(named.called), error.code
-                    ) from error
+                    text = error.sentence("GET", path)
+                    raise LedgerError(text, error.for_authors(named.called), error.code) from error
                 if error.is_about_missing(named.name):
                     return None
         return None
