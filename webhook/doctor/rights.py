@@ -7,6 +7,7 @@ from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem
 from webhook.doctor.installation import Installation, Place, WebhookDeployment
 from webhook.kubernetes.api_errors import RefusedError
+from webhook.model.pod_groups import GROUP_KINDS
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
@@ -73,6 +74,8 @@ def _rows(workload: WebhookDeployment, place: Place) -> Iterator[tuple[tuple[str
     if ledgers := workload.quota_ledgers:
         yield _READ, "", "pods", "pods that count against quotas are read"
         yield ("get",), "", "namespaces", "ledgers are begun only for namespaces that exist"
+        for kind in GROUP_KINDS.values():
+            yield ("get",), kind.group, kind.resource, "pods that start together are counted together"
         verbs = tuple(verb for verb in _ALL if verb != "watch")
         yield verbs, "", "configmaps", "the ledgers of quotas are kept there", "", ledgers
         yield _ALL, "gpupolicy.dev", "gpuquotas", "usage is shown to users"
