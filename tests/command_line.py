@@ -1,15 +1,14 @@
-"""`gpu-policy` as tests run it: in their own process, but for the server."""
+"""`gpu-policy` as tests run it: in their own process."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
 import yaml
 from click.testing import CliRunner, Result
 
 from tests.build import pod
+from webhook.admission import logs
 from webhook.commands.main import main
 
 ROOT = Path(__file__).parents[1]
@@ -39,13 +38,12 @@ def gpu_policy(
     return result
 
 
-def serve(*args: object) -> Result:
-    """`gpu-policy serve` as a real process, which must end by itself."""
-    environment = {name: value for name, value in os.environ.items() if name != "KUBERNETES_SERVICE_HOST"}
-    environment["PYTHONPATH"] = str(ROOT)
-    command = [sys.executable, "-m", "webhook", "serve", *map(str, args)]
-    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)
-    return Result(CliRunner(), done.stdout, done.stderr, b"", None, done.returncode, None)
+def serve(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Result:
+    """`gpu-policy serve`, which must end before there is a server; what it checks apart is checked in this process."""
+    monkeypatch.setattr(logs, "configure", lambda _: None)  # it is for the whole process
+    monkeypatch.setattr("webhook.commands.serve.run_apart", lambda check: check())
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    return gpu_policy("serve", *arguments)
 
 
 def with_sample_files(directory: Path) -> Path:

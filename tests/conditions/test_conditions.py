@@ -10,6 +10,7 @@ from tests.conditions import agreement, pods, signals
 from tests.conditions.evaluator import Evaluator, MissingError, built
 from tests.deploy.manifests import needs_helm, rendered
 from tests.lab.fuzz.world import World
+from tests.strategies import examples
 from webhook.model.accelerators import GPU_PATTERNS
 
 SEED, REQUESTS = int(os.environ.get("FUZZ_SEED", "1")), int(os.environ.get("CONDITIONS_REQUESTS", "1500"))
@@ -32,7 +33,7 @@ def test_what_the_engine_would_change_or_refuse_is_sent_and_what_is_about_no_gpu
     conditions: Evaluator, world: World
 ) -> None:
     """And no condition errs, by the rules and the limits of cost of an API server."""
-    found = next(agreement.faults(conditions, world, SEED, range(REQUESTS)), None)
+    found = next(agreement.faults(conditions, world, SEED, range(examples(REQUESTS))), None)
     assert found is None, found
 
 
@@ -62,33 +63,37 @@ NAMED = {"key": "nvidia.com/gpu", "operator": "Exists"}
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("tolerations", "owner", "sent"),
-    [
-        pytest.param([EVERYTHING], "", True, id="everything"),
-        pytest.param([NAMED, EVERYTHING], "", True, id="everything, and GPU nodes by name"),
-        pytest.param([{**EVERYTHING, "effect": "NoSchedule"}], "", True, id="everything of an effect"),
-        pytest.param([{"key": "a", "operator": "Exists"}], "", False, id="another taint"),
-        pytest.param([], "", False, id="nothing"),
-        pytest.param([EVERYTHING], "DaemonSet", False, id="an agent of nodes"),
-        pytest.param([EVERYTHING], "ReplicaSet", True, id="a pod of a workload"),
-    ],
-)
-def test_pods_that_tolerate_everything_are_sent_on_demand(conditions: Evaluator, tolerations, owner, sent) -> None:
+@pytest.mark.parametrize("is_default_runtime", [False, True])
+def test_pods_that_tolerate_everything_are_sent_on_demand(conditions: Evaluator, *, is_default_runtime: bool) -> None:
     """For validation alone, when they are created and when their tolerations change."""
-    asked = rendered({"webhook": {"sendTolerateAll": True, "nvidiaIsDefaultRuntime": owner == "ReplicaSet"}}).entries
+    asked = rendered({"webhook": {"sendTolerateAll": True, "nvidiaIsDefaultRuntime": is_default_runtime}}).entries
     shared = Evaluator(built(), {one["name"].partition(".")[0]: one["matchConditions"] for one in asked})
-    pod: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
-    if owner:
-        pod["metadata"]["ownerReferences"] = [{"kind": owner, "name": "o", "controller": True}]
-    wide = {**pod, "spec": {**pod["spec"], "tolerations": tolerations}}
-    created, same = agreement.pod_request(wide), agreement.pod_request({**wide, "spec": {**wide["spec"], "a": 1}}, wide)
-    widened = agreement.pod_request(wide, pod)
-    questions = [(agreement.OF_PODS, request) for request in (created, widened, same)]
-    answers = [{phase: one.matches for phase, one in said.items()} for said in shared.ask(questions)]
-    assert answers == [{"mutate": False, "validate": expected} for expected in (sent, sent, False)]
-    assert not any(one.matches for said in conditions.ask([(agreement.OF_PODS, widened)]) for one in said.values())
-    assert not any(one.error for said in shared.ask(questions) for one in said.values())
+    rows = (
+        ([EVERYTHING], "", True),
+        ([NAMED, EVERYTHING], "", True),
+        ([{**EVERYTHING, "effect": "NoSchedule"}], "", True),
+        ([{"key": "a", "operator": "Exists"}], "", False),
+        ([], "", False),
+        ([EVERYTHING], "DaemonSet", False),
+        ([EVERYTHING], "ReplicaSet", True),
+    )
+    questions, widened = [], []
+    for tolerations, owner, _ in rows:
+        pod: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
+        if owner:
+            pod["metadata"]["ownerReferences"] = [{"kind": owner, "name": "o", "controller": True}]
+        wide = {**pod, "spec": {**pod["spec"], "tolerations": tolerations}}
+        same = {**wide, "spec": {**wide["spec"], "a": 1}}
+        widened.append(agreement.pod_request(wide, pod))
+        questions += [agreement.pod_request(wide), widened[-1], agreement.pod_request(same, wide)]
+    answers = list(shared.ask((agreement.OF_PODS, one) for one in questions))
+    found = [{phase: one.matches for phase, one in said.items()} for said in answers]
+    for number, (*row, sent) in enumerate(rows):
+        expected = [{"mutate": False, "validate": validated} for validated in (sent, sent, False)]
+        assert found[3 * number :][:3] == expected, row
+    by_default = conditions.ask((agreement.OF_PODS, one) for one in widened)
+    assert not any(one.matches for said in by_default for one in said.values())
+    assert not any(one.error for said in answers for one in said.values())
 
 
 @needs_helm
@@ -148,58 +153,32 @@ def test_of_config_maps_those_of_policies_are_sent_and_nothing_that_replicas_wri
 GPU, NETWORK = "gpu.nvidia.com", "mrdma.google.com"
 
 
-@pytest.mark.parametrize(
-    ("requests", "is_sent"),
-    [
-        pytest.param([{"exactly": {"deviceClassName": GPU}}], True, id="a GPU"),
-        pytest.param([{"exactly": {"deviceClassName": "later.example.com"}}], True, id="a class that nobody knows"),
-        pytest.param([{"exactly": {"deviceClassName": NETWORK}}], False, id="a network device"),
-        pytest.param([{"exactly": {"deviceClassName": NETWORK, "adminAccess": False}}], False, id="no adminAccess"),
-        pytest.param([{"exactly": {"deviceClassName": NETWORK, "adminAccess": True}}], True, id="adminAccess"),
-        pytest.param([{"exactly": {"deviceClassName": one}} for one in (NETWORK, GPU)], True, id="one of two"),
-        pytest.param([{"firstAvailable": [{"deviceClassName": one} for one in (NETWORK, GPU)]}], True, id="either"),
-        pytest.param([{"firstAvailable": [{"deviceClassName": NETWORK}]}], False, id="a network device alone"),
-        pytest.param([{"deviceClassName": GPU}], True, id="a GPU in v1beta1"),
-        pytest.param([{"deviceClassName": NETWORK}], False, id="a network device in v1beta1"),
-        pytest.param([{"deviceClassName": NETWORK, "adminAccess": True}], True, id="adminAccess in v1beta1"),
-        pytest.param([{"later": {"deviceClassName": GPU}}], True, id="a shape of later versions"),
-        pytest.param([], False, id="no devices"),
-    ],
-)
+ADMIN = {"deviceClassName": NETWORK, "adminAccess": True}
+CLAIMS: dict[str, tuple[list[dict[str, Any]], bool]] = {
+    "a GPU": ([{"exactly": {"deviceClassName": GPU}}], True),
+    "a class that nobody knows": ([{"exactly": {"deviceClassName": "later.example.com"}}], True),
+    "a network device": ([{"exactly": {"deviceClassName": NETWORK}}], False),
+    "no adminAccess": ([{"exactly": {"deviceClassName": NETWORK, "adminAccess": False}}], False),
+    "adminAccess": ([{"exactly": ADMIN}], True),
+    "one of two": ([{"exactly": {"deviceClassName": one}} for one in (NETWORK, GPU)], True),
+    "either": ([{"firstAvailable": [{"deviceClassName": one} for one in (NETWORK, GPU)]}], True),
+    "a network device alone": ([{"firstAvailable": [{"deviceClassName": NETWORK}]}], False),
+    "a GPU in v1beta1": ([{"deviceClassName": GPU}], True),
+    "a network device in v1beta1": ([{"deviceClassName": NETWORK}], False),
+    "adminAccess in v1beta1": ([ADMIN], True),
+    "a shape of later versions": ([{"later": {"deviceClassName": GPU}}], True),
+    "no devices": ([], False),
+}
+
+
 def test_claims_of_known_other_devices_are_kept_away_unless_they_have_administrative_access(
-    conditions: Evaluator, requests: list[dict[str, Any]], *, is_sent: bool
+    conditions: Evaluator,
 ) -> None:
-    version = "v1beta1" if any("deviceClassName" in one for one in requests) else "v1"
-    named = [{"name": f"r{number}", **one} for number, one in enumerate(requests)]
-    (said,) = conditions.ask([(("claims",), agreement.claim_request(version, named))])
-    assert (said["claims"].matches, said["claims"].error) == (is_sent, "")
-
-
-@pytest.mark.parametrize(
-    ("expression", "error"),
-    [
-        pytest.param("object.spec.nodeName == 'x'", "no such key: nodeName", id="a field that is not there"),
-        pytest.param(
-            "object.spec.containers.all(a, object.spec.containers.all(b, object.spec.containers.all(c, "
-            "object.spec.containers.all(d, a != null && b != null && c != null && d != null))))",
-            "cost limit exceeded",
-            id="too costly",
-        ),
-    ],
-)
-def test_an_error_is_found(conditions: Evaluator, expression: str, error: str) -> None:
-    """As it is where another condition keeps the request away already."""
-    away = {"name": "away", "expression": "false"}
-    many = {"containers": [{"name": f"c{number}"} for number in range(60)]}
-    request = agreement.pod_request({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": many})
-    entries = {"mutate": [away, {"name": "wrong", "expression": expression}]}
-    (said,) = Evaluator(built(), entries).ask([(("mutate",), request)])
-    assert error in said["mutate"].error
-
-
-def test_an_expression_that_kubernetes_1_28_does_not_know_is_found(conditions: Evaluator) -> None:
-    entries = {"mutate": [{"name": "new", "expression": "ip('10.0.0.1').family() == 4"}]}
-    with pytest.raises(AssertionError, match="undeclared reference to 'ip'"):
-        list(
-            Evaluator(built(), entries).ask([(("mutate",), agreement.pod_request({"kind": "Pod", "apiVersion": "v1"}))])
-        )
+    asked = []
+    for requests, _ in CLAIMS.values():
+        version = "v1beta1" if any("deviceClassName" in one for one in requests) else "v1"
+        named = [{"name": f"r{number}", **one} for number, one in enumerate(requests)]
+        asked.append((("claims",), agreement.claim_request(version, named)))
+    said = [one["claims"] for one in conditions.ask(asked)]
+    found = dict(zip(CLAIMS, [(one.matches, one.error) for one in said], strict=True))
+    assert found == {name: (is_sent, "") for name, (_, is_sent) in CLAIMS.items()}

@@ -28,6 +28,8 @@ class Request(BaseHTTPRequestHandler):
     """One request, answered as the test says."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    """A body would wait 40 ms for the acknowledgement of its head."""
     server: "FakeApiServer"
     body: Any = None
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.command_line import gpu_policy
+from tests.command_line import serve
 from tests.e2e.eventually import eventually
-from webhook.admission import logs
 
 ROOT = Path(__file__).resolve().parents[2]
 REGISTRATION = [
@@ -65,12 +64,6 @@ def test_without_an_api_server_it_waits_says_so_and_ends_when_told(tmp_path: Pat
     assert "Traceback" not in log.read_text()
 
 
-def with_registries(tmp_path: Path, change: list[str]) -> list[str]:
-    registries = tmp_path / "registries.yaml"
-    registries.write_text(yaml.safe_dump(LISTED))
-    return [argument.replace("REGISTRIES", str(registries)) for argument in change]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -87,19 +80,6 @@ def with_registries(tmp_path: Path, change: list[str]) -> list[str]:
         pytest.param(
             ["--registries=REGISTRIES", "--image-results=a"], "is not of the form NAMESPACE/NAME", id="no place"
         ),
-    ],
-)
-def test_arguments_that_make_no_sense_are_explained(
-    change: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logs, "configure", lambda _: None)  # it is for the whole process
-    result = gpu_policy(*serving(tmp_path, *with_registries(tmp_path, change))[3:])
-    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
         pytest.param(["--registration=nowhere"], "nowhere: cannot be read (No such file", id="no registration"),
         pytest.param(["--registries=nowhere.yaml"], "nowhere.yaml: the file cannot be read", id="no registries"),
         pytest.param(
@@ -108,16 +88,19 @@ def test_arguments_that_make_no_sense_are_explained(
         pytest.param(["--certificate-name=a b"], "'a b' is neither a DNS name nor an IP address", id="odd name"),
     ],
 )
-def test_what_another_process_cannot_use_is_explained(change: list[str], message: str, tmp_path: Path) -> None:
-    """It reads what takes much memory, and the process that watches over the server ends with its status."""
-    assert_explained(serving(tmp_path, *with_registries(tmp_path, change)), message)
+def test_arguments_that_make_no_sense_are_explained(
+    change: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registries = tmp_path / "registries.yaml"
+    registries.write_text(yaml.safe_dump(LISTED))
+    arguments = [argument.replace("REGISTRIES", str(registries)) for argument in change]
+    result = serve(monkeypatch, *serving(tmp_path, *arguments)[4:])
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
 
 
-def test_a_kubeconfig_that_leads_nowhere_is_explained(tmp_path: Path) -> None:
-    assert_explained(serving(tmp_path, kubeconfig="clusters: []"), "kubeconfig")
-
-
-def assert_explained(command: list[str], message: str) -> None:
+def test_a_kubeconfig_that_leads_nowhere_is_explained_by_the_process_that_reads_it(tmp_path: Path) -> None:
+    """The one that watches over the server ends with its status."""
+    command = serving(tmp_path, kubeconfig="clusters: []")
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "kubeconfig" in done.stderr) == (2, True), done.stderr
     assert "Traceback" not in done.stderr
