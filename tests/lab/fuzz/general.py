@@ -125,8 +125,10 @@ def _changes(before: Raw, after: Raw, outcome: Outcome) -> Iterator[Complaint]:
     for place in lost(before, after):
         if place not in REPLACEABLE:
             yield "author", f"{place} was changed or taken away"
-    if outcome.injected and not _may_have_gpus(before):
-        yield "without GPUs", f"changed by {outcome.injected}"
+    has_part = '"gpu-' in json.dumps(before.get("metadata"))
+    own = set(outcome.injected) - ({"cudaDriver", "gpuTypes"} if has_part else set())
+    if own and not _may_have_gpus(before):
+        yield "without GPUs", f"changed by {sorted(own)}"
 
 
 def _may_have_gpus(pod: Raw) -> bool:
