@@ -278,8 +278,8 @@ class ObservedWorkload:
 
 
 def may_have_gpus(pod: Pod, policy: Policy | None) -> bool:
-    """Whether a pod requests GPUs. Without a policy any extended resource may be one, as `accelerators.extra` says."""
-    if pod.gpus or pod.resource_claims or pod.requests_classes:
+    """Whether a pod requests GPUs, or parts of them. Without a policy any extended resource may be one."""
+    if pod.gpus or pod.fractions or pod.resource_claims or pod.requests_classes:
         return True
     return policy is None and any(map(is_extended, demand_of(pod)))
 
