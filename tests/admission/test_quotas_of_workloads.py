@@ -9,6 +9,7 @@ from tests.build import FACTS, NAMESPACE, WORKLOADS, against, pod, request, work
 from webhook.admission.phases import workloads
 from webhook.audit.documents import Document
 from webhook.audit.review_objects import review
+from webhook.ledger.ledger_store import LedgerError
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
 from webhook.policy.policy_set import PolicySet
@@ -67,6 +68,13 @@ def test_a_pod_that_is_too_much_by_itself_is_said_when_its_workload_is_applied(
 )
 def test_nothing_is_said_of_a_workload_otherwise(raw: dict[str, Any], using: PolicySet) -> None:
     assert warned(raw, using) == []
+
+
+def test_a_review_goes_on_where_pods_cannot_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = against(limited("{mode: enforce, gpus: 8}"))
+    monkeypatch.setattr(context.ledgers.context.pods, "list_now", lambda *_: (_ for _ in ()).throw(LedgerError("away")))
+    (item,) = review([Document("f", 1, 1, workload("Deployment", pod(8)))], NAMESPACE, context).items
+    assert ["rolling update" in warning for warning in item.warnings] == [True]
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)

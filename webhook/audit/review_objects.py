@@ -19,6 +19,7 @@ from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.entries import uid_bytes
 from webhook.ledger.gpu_pods import is_for_extended_resources
+from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.ledgers import InUse, Ledgers
 from webhook.model.claims import CLAIM, GROUP, claim_from, claim_owner, subject_for_pod, template_claims
 from webhook.model.image import ImageInfo
@@ -176,7 +177,9 @@ class ReviewContext:
         """What is known beside an object that is applied in a namespace."""
 
         def in_use(quota: Quota) -> InUse | None:
-            return self.ledgers.in_use(quota, namespace, _LEDGER_SECONDS)
+            with suppress(LedgerError):
+                return self.ledgers.in_use(quota, namespace, _LEDGER_SECONDS)
+            return None
 
         return engine.Around(in_use, self.scalers.get(namespace, ()))
 

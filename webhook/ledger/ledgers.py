@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from webhook.ledger.cached_ledger import LATE
 from webhook.ledger.context import LedgerContext
+from webhook.ledger.entries import Entries
 from webhook.ledger.ledger import Ledger
 from webhook.ledger.ledger_store import GpuPod, LedgerError, demands_of
 from webhook.ledger.verdicts import AlreadyStored, Granted, PendingEntry, QuotaRequest, Unanswered, Verdict
@@ -41,6 +42,7 @@ class Ledgers:
         self._ledgers: dict[str, Ledger] = {}
         self._exist_until: dict[str, float] = {}  # namespace -> when to look it up again
         self._look_up_failed_at = -float("inf")
+        self._listed: dict[str, list[GpuPod]] = {}  # by namespace, where no pods are watched
 
     def of(self, key: str) -> Ledger:
         with self._lock:
@@ -96,17 +98,20 @@ class Ledgers:
         """What is in use as this replica knows it; None where it knows nothing.
 
         Pods of the namespace that are stored count at once, before the ledger of another replica's making is read here.
-        With `seconds` the pods are listed for a ledger that was never read. Raises LedgerError only then.
+        With `seconds`, pods that were never read are listed, once. Raises LedgerError only then.
         """
         ledger, pods = self.of(quota.key), list(self.context.pods.seen(namespace))
         if seconds:
             ledger.prepare(quota, self.context.clock() + seconds)
-            pods = pods or list(self.context.pods.list_now([namespace], seconds))
+            if not self.context.pods.is_known() and namespace not in self._listed:
+                self._listed[namespace] = list(self.context.pods.list_now([namespace], seconds))
+            pods = pods or self._listed.get(namespace, [])
         held = ledger.cache.covers(quota.patterns)
         if held is None and (quota.scope is not QuotaScope.NAMESPACE or not self.context.pods.is_known()):
             return None
-        by_uid, counts = ledger.cache.entries.by_uid, Counter(ledger.cache.entries.counts)
-        missing = [one for one in pods if one.uid not in by_uid and one.pod.gpus and not one.extends]
+        entries = Entries() if held is None else held.entries
+        missing = [one for one in pods if one.uid not in entries.by_uid and one.pod.gpus and not one.extends]
+        counts = Counter(entries.counts)
         counts.update(demands_of(missing, quota.counting).values())
         return InUse(counts, pods, self.context.tells_usage)
 

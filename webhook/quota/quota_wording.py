@@ -166,7 +166,7 @@ def too_many_groups(quota: Quota, excess: Excess, name: str, number: int, pods: 
     allowed = f"{called(quota)} allows {_gpus(limit.hard, limit)} in all"
     if not fitting:
         asks = asked_for(excess.asks, excess)
-        found = f"{name} ({counted(pods, 'pod')}) requests {asks} together; {allowed}, so it never starts"
+        found = f"{name} ({counted(pods, 'pod')}) requests {asks} together; {allowed}, so it is never complete"
         return found, "Use fewer pods, or request less in each"
     asks = asked_for(excess.asks * number, excess)
     found = f"its {number} groups of {pods} pods request {asks} together; {allowed}, enough for {fitting} of them"

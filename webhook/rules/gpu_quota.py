@@ -22,6 +22,12 @@ Pods that start together count together: the first one of a PodGroup, JobSet, Le
 Kueue is refused where the whole group does not fit. Else room is held for the others, for at most ten minutes after the
 last of them came.
 
+A workload is told when it is applied what is free at that moment, if one of its pods, one of its groups (of a
+LeaderWorkerSet, or Volcano's minAvailable), or all its pods do not fit; an update, if what it adds does not fit. It is
+also told if a rolling update (maxSurge), an autoscaler (maxReplicas), runs of a CronJob beside each other, or the items
+of a workflow need more than the quota has. That refuses no workload. What scales a workload is known to `gpu-policy
+review` and `audit` if it is in the same files; the webhook knows only what the workload itself says.
+
 GPUs by resource claims count as well: a pod brings what its templates request, and a claim that somebody makes counts
 until it is deleted ([GPUs by DRA](dra.md#quotas)). `_quotas.yaml` declares [quotas that several namespaces
 share](#shared-quotas).

@@ -6,6 +6,9 @@ removed. Where an autoscaler makes nodes of new kinds (Karpenter, EKS Auto Mode,
 AKS node auto-provisioning, Cast AI), and where nodes start, there is one sentence of advice instead. Another value,
 label or resource is suggested only if the pod would then fit.
 
+A workload is told if a rolling update could not end because it needs more pods (maxSurge) than the nodes of today hold,
+and if its autoscaler may want more (maxReplicas).
+
 Claims by template, and device classes in resources, are impossible if the cluster does not have their DeviceClass, if a
 claim is for more than 32 devices, or if the pod requests more devices of a class than any node offers by its
 ResourceSlices. A missing DeviceClass is also reported when a claim or template is applied.

@@ -13,8 +13,7 @@ from typing import Any
 
 from webhook.model.json_parts import entries, listed, mapped, part, text
 from webhook.model.pod import KUEUE_QUEUE
-from webhook.model.shape import shortened
-from webhook.model.wording import counted
+from webhook.model.wording import counted, cut
 from webhook.model.workloads.template import Template, count_of, product, replicas
 
 Pods = Mapping[str, int]
@@ -62,11 +61,10 @@ def scaler_of(raw: Mapping[str, Any]) -> Scaler | None:
     key, means, usual = _SCALERS[group, kind]
     reference, most = mapped(raw, "spec", "scaleTargetRef"), count_of(part(raw, "spec", key), usual)
     target = text(reference, "kind") or "Deployment", text(reference, "name")
-    called = f"{kind} {shortened(text(raw, 'metadata', 'name'), _LONGEST_NAME)}{means}"
+    called = f"{kind} {cut(text(raw, 'metadata', 'name'))}{means}"
     return None if most is None else Scaler(target, most, key, called)
 
 
-_LONGEST_NAME = 63
 _SCALERS: Mapping[tuple[str, str], tuple[str, str, int | None]] = {
     ("autoscaling", "HorizontalPodAutoscaler"): ("maxReplicas", "", None),
     ("keda.sh", "ScaledObject"): ("maxReplicaCount", " (the maxReplicas of its HPA)", 100),
@@ -87,12 +85,10 @@ def peaks_of(raw: Mapping[str, Any], templates: Sequence[Template], scalers: Ite
         found = _own_maximum(group, kind, raw, template)
         if found is not None and (most := found[1]) is not None:
             yield Peak(f"{found[0]} is {most}", {template.path: most}, f"Set {found[0]} to {{}} or less")
-    for where in _REPEATED.get((group, kind), ()):
-        policy = part(raw, *where.split("."), "concurrencyPolicy") or "Allow"
-        if policy == "Allow":
-            twice = {path: 2 * pods for path, pods in usual.items()}
-            remedy = "Set concurrencyPolicy: Forbid, or Replace"
-            yield Peak("a run may start beside the last (concurrencyPolicy Allow)", twice, remedy)
+    if (group, kind) in _REPEATED and part(raw, "spec", "concurrencyPolicy") in (None, "", "Allow"):
+        twice = {path: 2 * pods for path, pods in usual.items()}
+        remedy = "Set concurrencyPolicy: Forbid, or Replace"
+        yield Peak("a run may start beside the last (concurrencyPolicy Allow)", twice, remedy)
     if (group, kind) in _WORKFLOWS:
         yield from _fan_outs(mapped(raw, *_WORKFLOWS[group, kind].split(".")), templates)
 
@@ -131,7 +127,7 @@ def _updates(group: str, kind: str, raw: Mapping[str, Any], usual: Pods) -> Iter
         most = count_of(options.get("maxSurgePercent"), 100) if how.endswith("IncrementalUpgrade") else 100
         if how == "None" or not most:
             return
-        why = f"starts a second cluster (upgradeStrategy {how})"
+        why = f"starts a second cluster (upgradeStrategy {cut(how)})"
         if most < 100:
             why, percent = f"starts {most} % of the pods more (maxSurgePercent)", most
         remedy = "Set upgradeStrategy.type: None, or NewClusterWithIncrementalUpgrade with a small maxSurgePercent"
@@ -199,8 +195,6 @@ def _own_maximum(group: str, kind: str, raw: Mapping[str, Any], template: Templa
         return "maxReplicas", count_of(part(spec, name, "maxReplicas"), None) or None
     if kind == "LLMInferenceService" and not name and not part(spec, "worker"):
         return "scaling.maxReplicas", count_of(part(spec, "scaling", "maxReplicas"), None)
-    if kind == "NIMService" and part(spec, "scale", "enabled") is True and not spec.get("multiNode"):
-        return "scale.hpa.maxReplicas", count_of(part(spec, "scale", "hpa", "maxReplicas"), None)
     if (group, kind) == ("serving.knative.dev", "Service"):
         annotations = mapped(spec, "template", "metadata", "annotations")
         said = next((annotations[key] for key in _MAX_SCALE if key in annotations), None)
@@ -224,12 +218,8 @@ def _ray_cluster(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapped(raw, "spec", *_CLUSTERS[kind]) if of_ray else {}
 
 
-_REPEATED: Mapping[tuple[str, str], tuple[str, ...]] = {
-    ("batch", "CronJob"): ("spec",),
-    ("batch.volcano.sh", "CronJob"): ("spec",),
-    ("sparkoperator.k8s.io", "ScheduledSparkApplication"): ("spec",),
-}
-"""Kind with a schedule -> the part that has its concurrencyPolicy."""
+_REPEATED = frozenset({("batch", "CronJob"), ("batch.volcano.sh", "CronJob")})
+"""Kinds with a schedule whose runs may overlap."""
 _WORKFLOWS = {
     ("argoproj.io", "Workflow"): "spec",
     ("argoproj.io", "WorkflowTemplate"): "spec",
