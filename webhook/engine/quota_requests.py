@@ -28,7 +28,7 @@ from webhook.ledger.verdicts import (
     Verdict,
 )
 from webhook.model.claims import CLAIM, claim_of_kind
-from webhook.model.gpu_fractions import DEVICES, KEYS, changed_fraction, fraction_faults
+from webhook.model.gpu_fractions import DEVICES, changed_fraction, changed_key, fraction_faults
 from webhook.model.json_parts import mapped
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
@@ -146,11 +146,11 @@ def _entering(whole: PodDemand, counting: Counting, *, is_gated: bool, starts: b
 def after_update(outcome: Outcome, old: Mapping[str, Any], quotas: Sequence[ConfiguredQuota]) -> Outcome:
     """The outcome of an update of a pod. Its entries do not change, and so its annotations must not."""
     pod, was = outcome.pod, mapped(old, "metadata", "annotations")
-    if pod is None or not quotas or all(pod.annotations.get(key) == was.get(key) for key in KEYS):
+    key = "" if pod is None or not quotas else changed_key(pod.annotations, was)
+    if pod is None or not key or pod_from_raw(old, pod.known, pod.namespace).fractions == pod.fractions:
         return outcome
-    found = changed_fraction(pod, pod_from_raw(old, pod.known, pod.namespace))
     strictest = max(quotas, key=lambda active: active.mode is Mode.ENFORCE)
-    return _with_findings(outcome, [finding_of(strictest, found)]) if found else outcome
+    return _with_findings(outcome, [finding_of(strictest, changed_fraction(key, pod.annotations, was))])
 
 
 def requests_of_claim(

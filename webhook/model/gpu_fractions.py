@@ -114,14 +114,14 @@ def fraction_faults(pod: Pod) -> Iterator[Violation]:
         yield Violation(_place(key), found, "KAI and Run:ai take exactly one of them", remedy, fault=FAULT)
 
 
-def changed_fraction(pod: Pod, before: Pod) -> Violation | None:
-    """That the annotations of a stored pod ask for other parts of GPUs than before; None if they do not."""
-    if pod.fractions == before.fractions:
-        return None
-    key = next((one for one in KEYS if pod.annotations.get(one) != before.annotations.get(one)), None)
-    if key is None:
-        return None
-    old, new = (spelled(one.annotations[key]) if key in one.annotations else "missing" for one in (before, pod))
+def changed_key(now: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+    """The first of these annotations that differs; empty where none does."""
+    return next((key for key in KEYS if now.get(key) != before.get(key)), "")
+
+
+def changed_fraction(key: str, now: Mapping[str, Any], before: Mapping[str, Any]) -> Violation:
+    """That an annotation asks for another part of a GPU than before."""
+    old, new = (spelled(one[key]) if key in one else "missing" for one in (before, now))
     found, why = f"was {old} and is {new}", "a pod counts what it asked for when it was created"
     return Violation(_place(key), found, why, "Leave it as it was, or create the pod again")
 
@@ -138,16 +138,11 @@ def with_fractions(pod: Pod) -> Pod:
     gpu = pod.known.of(GPU)
     if gpu is None or GPU in pod.gpus or not pod.fractions:
         return pod
-    containers, gpus = list(pod.containers), dict(pod.gpus)
-    for one in pod.fractions:
-        gpus[GPU] = gpus.get(GPU, 0) + one.devices
-        if one.container < len(containers):
-            own, number = containers[one.container], one.devices
-            requests = (*own.gpu_requests, GpuRequest(gpu, number, number, (number, number), number))
-            containers[one.container] = replace(own, gpu_requests=requests, gpu_count=own.gpu_count + number)
-    return changed(
-        pod,
-        containers=tuple(containers),
-        gpus=gpus,
-        accelerators=(*pod.accelerators, gpu),
-    )
+    (asked,), containers = pod.fractions, list(pod.containers)
+    number = asked.devices
+    if containers:
+        own = containers[asked.container]
+        requests = (*own.gpu_requests, GpuRequest(gpu, number, number, (number, number), number))
+        containers[asked.container] = replace(own, gpu_requests=requests, gpu_count=own.gpu_count + number)
+    gpus, accelerators = {**pod.gpus, GPU: number}, (*pod.accelerators, gpu)
+    return changed(pod, containers=tuple(containers), gpus=gpus, accelerators=accelerators)
