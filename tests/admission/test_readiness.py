@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.build import patch_of, pod, review
+from tests.golden import golden
 from tests.replicas import POLICY, Replica
 from webhook.facts.facts import FactsStatus
 
@@ -57,19 +58,7 @@ def ask_late(replica: Replica, path: str, seconds: float) -> Any:
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-@pytest.mark.parametrize(
-    ("query", "seconds", "status"),
-    [
-        pytest.param("?timeout=5s", 2.5, 200, id="half of the timeout is left"),
-        pytest.param("?timeout=5s", 2.6, 503, id="less than half of the timeout is left"),
-        pytest.param("?timeout=30s", 14.9, 200, id="a sender with much patience"),
-        pytest.param("?timeout=1s", 0.6, 503, id="a sender with little patience"),
-        pytest.param("", 5.0, 200, id="no timeout stands for ten seconds"),
-        pytest.param("", 5.1, 503, id="over half of ten seconds"),
-        pytest.param("?timeout=forever", 5.1, 503, id="a timeout that is none"),
-        pytest.param("?timeout=99999999999s", 5.1, 503, id="a timeout that nobody has"),
-    ],
-)
+@golden
 def test_a_request_that_waited_too_long_is_sent_back_instead_of_computed(
     replica: Replica, path: str, query: str, seconds: float, status: int
 ) -> None:
@@ -91,17 +80,7 @@ def test_a_client_that_is_objected_to_gets_no_review_answered(replica: Replica, 
         assert replica.client.get(page, environ_overrides=stranger).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        pytest.param(400, "bad_request", id="no HTTP"),
-        pytest.param(408, "bad_request", id="too slow"),
-        pytest.param(413, "bad_request", id="too large"),
-        pytest.param(431, "bad_request", id="too many headers"),
-        pytest.param(500, "bug", id="a bug"),
-        pytest.param(503, "overloaded", id="no room"),
-    ],
-)
+@golden
 def test_what_the_server_answers_itself_is_counted_too(replica: Replica, status: int, reason: str) -> None:
     replica.service.refused(status)
     assert replica.count("gpu_policy_errors_total", reason=reason) == 1

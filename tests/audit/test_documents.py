@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden import golden
 from webhook.audit.documents import Document, DocumentError, read_all, read_text
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\n"
@@ -94,18 +95,7 @@ items:
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "api_version", "item_kind"),
-    [
-        ("PodList", "v1", "Pod"),
-        ("DeploymentList", "apps/v1", "Deployment"),
-        ("CronJobList", "batch/v1", "CronJob"),
-        ("PyTorchJobList", "kubeflow.org/v1", "PyTorchJob"),
-        ("RayClusterList", "ray.io/v1alpha1", "RayCluster"),
-        ("ThingList", "example.com/v1", "Thing"),
-        ("ServiceList", "v1", "Service"),
-    ],
-)
+@golden
 def test_the_items_of_a_typed_list_need_not_repeat_their_kind(kind: str, api_version: str, item_kind: str) -> None:
     (document,) = read(f"apiVersion: {api_version}\nkind: {kind}\nitems: [{{metadata: {{name: a}}}}]")
     assert isinstance(document, Document)
@@ -127,18 +117,7 @@ def test_a_kind_of_somebody_else_that_ends_in_list_is_left_alone(items: str) -> 
     assert document.kind == "AllowList"
 
 
-@pytest.mark.parametrize(
-    ("api_version", "kind"),
-    [
-        ("v1", "Service"),
-        ("serving.knative.dev/v1", "Service"),
-        ("batch.volcano.sh/v1alpha1", "Job"),
-        ("example.com/v1", "deployment"),
-        ("kubeflow.org/v1", "PytorchJob"),
-        ("v1", "Notebook"),
-        ("example.com/v1", "Thing"),
-    ],
-)
+@golden
 def test_kinds_of_others_are_documents_whatever_they_are_called(api_version: str, kind: str) -> None:
     (document,) = read(f"apiVersion: {api_version}\nkind: {kind}\nspec: null")
     assert isinstance(document, Document)
@@ -152,23 +131,8 @@ def test_the_last_of_repeated_keys_counts_where_somebody_hears_of_them() -> None
     assert heard == [f"{place}; kubectl uses the last value, and so does this command; keep one of them"]
 
 
-@pytest.mark.parametrize(
-    ("count", "told"),
-    [
-        pytest.param(1, ["'k0' is set twice in one map, in line 3 and in line 4", "of them"], id="one"),
-        pytest.param(
-            2,
-            ["'k0' is set twice in one map, in line 3", "'k1' is set twice in one map, in line 5", "of each"],
-            id="two",
-        ),
-        pytest.param(
-            21,
-            ["'k19' is set twice in one map, in line 41", "1 more key is set more than once in one map", "of each"],
-            id="many",
-        ),
-    ],
-)
-def test_strict_names_every_repeated_key_of_an_object_in_one_error(count: int, told: list[str]) -> None:
+@golden
+def test_strict_names_every_repeated_key_of_an_object_in_one_error(count: int, told: tuple[str, ...]) -> None:
     keys = "".join(f"k{number}: 1\nk{number}: 2\n" for number in range(count))
     (error,) = read_text("apiVersion: v1\nkind: Pod\n" + keys, "file")
     assert isinstance(error, DocumentError)
@@ -186,30 +150,8 @@ def test_repeated_keys_of_what_is_no_object_are_passed_over_in_a_directory(tmp_p
     assert heard == []
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param(
-            "# head\napiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: a}\n"
-            "# between\n-\n  apiVersion: v1\n  kind: Pod\n  metadata: {name: b}\n",
-            ["1@5 a", "1@10 b"],
-            id="YAML",
-        ),
-        pytest.param(
-            "apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: a}\n- metadata:\n    name: b\n",
-            ["1@4 a", "1@5 b"],
-            id="a list of one kind",
-        ),
-        pytest.param(
-            "kind: List\napiVersion: v1\nitems:\n- kind: List\n  apiVersion: v1\n  items:\n"
-            "  - kind: Pod\n    apiVersion: v1\n    metadata: {name: a}\n",
-            ["1@7 a"],
-            id="a list in a list",
-        ),
-        pytest.param("apiVersion: v1\nkind: List\nitems:\n- 7\n- {a: 1}\n", ["1@1", "1@5"], id="no objects"),
-    ],
-)
-def test_each_item_of_a_list_has_its_own_line(text: str, expected: list[str]) -> None:
+@golden
+def test_each_item_of_a_list_has_its_own_line(text: str, expected: tuple[str, ...]) -> None:
     found = read(text)
     shown = [one if isinstance(doc, Document) else f"1@{doc.line}" for one, doc in zip(seen(found), found, strict=True)]
-    assert shown == expected
+    assert (*shown,) == expected

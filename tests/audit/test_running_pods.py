@@ -8,6 +8,7 @@ import pytest
 
 from tests.audit.audits import audited, audited_in_a_cluster, stored
 from tests.build import FACTS, NAMESPACE, against, pod, policies, policy
+from tests.golden import golden
 from tests.ledger.small_cluster import seen_pod
 from tests.rules.every_rule import INJECTING
 from webhook import engine
@@ -107,19 +108,7 @@ def test_of_a_part_of_a_cluster_only_quotas_are_told_that_no_other_part_uses() -
     assert (report.quotas, report.findings) == ((), ())
 
 
-@pytest.mark.parametrize(
-    ("metadata", "status", "counts"),
-    [
-        pytest.param({}, {"phase": "Succeeded"}, False, id="finished"),
-        pytest.param({}, {"phase": "Pending"}, True, id="pending"),
-        pytest.param(
-            {"deletionTimestamp": "2026-03-09T06:29:00Z", "deletionGracePeriodSeconds": 30}, {}, False, id="gone"
-        ),
-        pytest.param(
-            {"deletionTimestamp": "2026-03-09T06:29:50Z", "deletionGracePeriodSeconds": 30}, {}, True, id="going"
-        ),
-    ],
-)
+@golden
 def test_what_uses_a_quota_is_what_the_ledger_counts(metadata: Any, status: Any, counts: bool) -> None:
     raw = {**stored(pod(2), 1, **metadata), "status": status}
     report = audited_in_a_cluster(raw, using=FOUR)

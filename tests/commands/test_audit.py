@@ -18,6 +18,7 @@ from tests.build import NODES as NODE_OBJECTS
 from tests.build import RUNTIME_CLASS, pod, workload
 from tests.command_line import gpu_policy
 from tests.facts.fake_api_server import NODES, PODS, always
+from tests.golden import golden
 from webhook.audit.writing import FORMATS
 
 ROOT = Path(__file__).parents[2]
@@ -119,41 +120,8 @@ def test_the_exit_status_is_the_same_whatever_the_format(here: Path, form: str) 
     assert [run(*args, "--format", form).exit_code for args in (["good.yaml"], ["bad.yaml"], ["."])] == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    ("args", "reason"),
-    [
-        pytest.param([], "name either files, directories or - (standard input), or --cluster", id="nothing to look at"),
-        pytest.param(["good.yaml", "--cluster"], "name either files", id="files and a cluster"),
-        pytest.param(["--cluster", "--strict"], "--strict is for files", id="a strict look at a cluster"),
-        pytest.param(["good.yaml", "-n", "a", "-n", "b"], "several --namespace need --cluster", id="two namespaces"),
-        pytest.param(
-            ["good.yaml", "--exclude-namespace", "a"], "--exclude-namespace needs --cluster", id="excluded in files"
-        ),
-        pytest.param(
-            ["good.yaml", "--inventory", "inventory.yaml", "--kubeconfig", "k"], "name one source", id="two sources"
-        ),
-        pytest.param(
-            ["good.yaml", "--inventory", "inventory.yaml", "--context", "c"], "name one source", id="two sources, too"
-        ),
-        pytest.param(
-            ["good.yaml", "--publish", "auto"], "--publish and --publish-status need --cluster", id="published files"
-        ),
-        pytest.param(["good.yaml", "--publish-status", "a/b"], "need --cluster", id="figures of files"),
-        pytest.param(["good.yaml", "--registries", "r"], "--resolve", id="registries that nobody asks"),
-        pytest.param(["good.yaml", "--policies", "nowhere"], "nowhere", id="no policies"),
-        pytest.param(["good.yaml", "--against", "nowhere"], "nowhere", id="no policies to compare with"),
-        pytest.param(["good.yaml", "--inventory", "nowhere"], "nowhere", id="no inventory"),
-        pytest.param(["good.yaml", "--inventory", "broken.yaml"], "not valid YAML", id="broken inventory"),
-        pytest.param(["good.yaml", "--kubeconfig", "nowhere"], "nowhere", id="no kubeconfig"),
-        pytest.param(["--cluster", "--kubeconfig", "nowhere"], "nowhere", id="no kubeconfig of a cluster"),
-        pytest.param(["--cluster", "--kubeconfig", "broken.yaml"], "broken.yaml", id="broken kubeconfig"),
-        pytest.param(["--cluster"], "not in a cluster", id="no cluster"),
-        pytest.param(["good.yaml", "-o", "none/report"], "there is no directory", id="no directory for the report"),
-        pytest.param(["good.yaml", "-o", "policies"], "policies is a directory", id="a directory as report"),
-        pytest.param(["good.yaml", "--format", "pdf"], "pdf", id="unknown format"),
-    ],
-)
-def test_what_cannot_be_done_is_said_at_once_with_status_2(here: Path, args: list[str], reason: str) -> None:
+@golden
+def test_what_cannot_be_done_is_said_at_once_with_status_2(here: Path, args: tuple[str, ...], reason: str) -> None:
     result = run(*args)
     assert (result.exit_code, result.stdout) == (2, "")
     assert reason in result.stderr
@@ -185,14 +153,7 @@ def test_a_report_in_a_file_is_the_one_that_would_be_printed(here: Path, form: s
     assert sorted(path.name for path in here.iterdir() if "report" in path.name) == ["report"]
 
 
-@pytest.mark.parametrize(
-    ("path", "told"),
-    [
-        pytest.param("bad.yaml", "refuse: Deployment team/w: gpuLimits: bad.yaml:1: ", id="refused"),
-        pytest.param("warned.yaml", "warn: Pod team/exposed: visibleDevices: warned.yaml:1: ", id="warned"),
-        pytest.param("broken.yaml", "could not be read: broken.yaml:3: a git conflict marker", id="unreadable"),
-    ],
-)
+@golden
 def test_who_sends_the_report_to_a_file_still_sees_why_the_audit_fails(here: Path, path: str, told: str) -> None:
     result = run(path, "--format", "sarif", "--output", "report")
     assert result.stderr.startswith(told)
@@ -225,16 +186,7 @@ def status_in_a_shell(here: Path, redirected: str, **environment: str) -> tuple[
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("redirected", "expected"),
-    [
-        pytest.param("--format html | head -c 1; exit ${PIPESTATUS[0]}", (1, ""), id="a reader that goes early"),
-        pytest.param("<&- >&-", (1, ""), id="streams that are closed"),
-        pytest.param(
-            "> /dev/full", (2, "standard output cannot be written: No space left on device\n"), id="a disk that is full"
-        ),
-    ],
-)
+@golden
 def test_the_status_tells_of_findings_whatever_becomes_of_the_output(
     here: Path, redirected: str, expected: tuple[int, str]
 ) -> None:

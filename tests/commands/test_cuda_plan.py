@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.command_line import gpu_policy
+from tests.golden import golden
 from tests.upgrades.test_changes import A100, CUDA_12, UNKNOWN, V100, nodes, pod
 from tests.upgrades.test_owners_and_pools import deployed
 from webhook.commands.cuda_plan import PLAN_FORMATS
@@ -118,36 +119,12 @@ def test_policies_say_what_images_need(inventory: Path, tmp_path: Path) -> None:
     assert found["unknownImages"] == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status"),
-    [
-        pytest.param(("--set", "pool=v=590.44.01"), 1, id="something breaks"),
-        pytest.param(("--set", "pool=a=580.95.05"), 0, id="something is unknown"),
-        pytest.param(("--set", "pool=a=580.95.05", "--strict"), 1, id="something is unknown, and that counts"),
-        pytest.param(("--set", "pool=a=580.95.05", "--fail-on", "unknown"), 1, id="the same in other words"),
-        pytest.param(("--set", "pool=a=580.95.05", "--fail-on", "loses"), 1, id="which is worse than lost nodes"),
-        pytest.param(("--set", "pool=v=590.44.01", "--fail-on", "never"), 0, id="something breaks, and nothing counts"),
-        pytest.param(("--set", "pool=v=535.183.01", "--strict"), 0, id="the driver of today"),
-        pytest.param(("--matrix",), 0, id="a matrix alone"),
-    ],
-)
+@golden
 def test_the_exit_status(inventory: Path, arguments: tuple[str, ...], status: int) -> None:
     assert gpu_policy("cuda", "plan", "--inventory", inventory, *arguments).exit_code == status
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        pytest.param(("--set", "pool=x=590.44.01"), 'no node and no declared node pool has "x"; pool is', id="no node"),
-        pytest.param(("--set", "pool=v=591"), "the nearest are 590 and 595", id="an unknown branch"),
-        pytest.param((), "say what changes: --set, --retire or --add; or ask for --matrix", id="nothing to plan"),
-        pytest.param(("--cluster", "--matrix"), "name either --cluster or an --inventory", id="two sources"),
-        pytest.param(("--matrix", "-n", "a", "-n", "b"), "several --namespace need --cluster", id="two namespaces"),
-        pytest.param(("--matrix", "--context", "c"), "--kubeconfig and --context need --cluster", id="a context"),
-        pytest.param(("--matrix", "-o", "/nowhere/at/all"), "cannot be written", id="no directory"),
-        pytest.param(("--add", "/nowhere"), "the file cannot be read", id="no file"),
-    ],
-)
+@golden
 def test_unusable_input_ends_with_2_and_says_what_to_do(inventory: Path, arguments: tuple[str, ...], told: str) -> None:
     result = gpu_policy("cuda", "plan", "--inventory", inventory, *arguments)
     assert (result.exit_code, result.stdout) == (2, "")

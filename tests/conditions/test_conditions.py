@@ -9,6 +9,7 @@ from deploy.match_conditions import pod_conditions, workload_conditions
 from tests.conditions import agreement, pods, signals
 from tests.conditions.evaluator import Evaluator, MissingError, built
 from tests.deploy.manifests import needs_helm, rendered
+from tests.golden import golden
 from tests.lab.fuzz.world import World
 from tests.strategies import examples
 from webhook.model.accelerators import GPU_PATTERNS
@@ -37,17 +38,7 @@ def test_what_the_engine_would_change_or_refuse_is_sent_and_what_is_about_no_gpu
     assert found is None, found
 
 
-@pytest.mark.parametrize(
-    ("wrong", "fault"),
-    [
-        pytest.param({"watches_devices": False}, "told: visibleDevices", id="devices are not watched"),
-        pytest.param({"watches_nodes": False}, "told: gpuNodesForGpuPods", id="nodes are not watched"),
-        pytest.param({"gpu_patterns": [r"nvidia\.com/gpu"]}, "although it is", id="names of GPUs are missing"),
-        pytest.param(
-            {"gpu_patterns": [r"example\.com/.*"]}, "sent, although nothing in it", id="another resource is a GPU"
-        ),
-    ],
-)
+@golden
 def test_conditions_that_send_too_little_or_too_much_are_noticed(
     conditions: Evaluator, world: World, wrong: dict[str, Any], fault: str
 ) -> None:
@@ -113,16 +104,7 @@ def test_every_name_and_path_is_in_the_requests() -> None:
     assert len(pods.SIGNALS) > 5
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "sent"),
-    [
-        pytest.param("0.5", "0.5", False, id="as it was"),
-        pytest.param("0.5", "0.9", True, id="more"),
-        pytest.param("0.5", "", True, id="removed"),
-        pytest.param("", "0.5", True, id="added"),
-        pytest.param("", "", False, id="never there"),
-    ],
-)
+@golden
 def test_a_pod_is_sent_when_its_part_of_a_gpu_changes(conditions: Evaluator, before, after, sent) -> None:
     old, new = (
         {

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from deploy.match_conditions import MatchCondition, pod_conditions, workload_conditions
+from tests.golden import golden
 from webhook.model.accelerators import GPU_PATTERNS
 
 PATTERNS = [pattern for _, _, pattern in GPU_PATTERNS]
@@ -41,19 +42,7 @@ def test_only_the_resource_names_asked_for_are_in_the_text(of: Conditions) -> No
 
 
 @both
-@pytest.mark.parametrize(
-    "signal",
-    [
-        "NVIDIA_VISIBLE_DEVICES",
-        "CUDA_VERSION",
-        "hostPath",
-        "privileged",
-        "mountPath",
-        "envFrom",
-        "cdi.k8s.io",
-        "runtimeClassName",
-    ],
-)
+@golden
 def test_ways_around_asking_are_looked_for_only_on_demand(of: Conditions, signal: str) -> None:
     assert signal in expressions(of, watches_devices=True)[LAST[of]]
     assert signal not in expressions(of, watches_devices=False)[LAST[of]]

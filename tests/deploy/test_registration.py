@@ -9,6 +9,7 @@ from deploy.generate import CHART, HelmError
 from tests import quick_yaml
 from tests.deploy.manifests import Objects, needs_helm, rendered, shipped
 from tests.deploy.value_sets import value_sets
+from tests.golden import golden
 from webhook.audit.review_objects import NEVER_SENT
 from webhook.model.accelerators import Declared
 from webhook.model.workloads import WORKLOADS
@@ -43,16 +44,9 @@ def test_templates_of_claims_are_judged_once_because_what_they_request_never_cha
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("values", "versions", "is_asked"),
-    [
-        pytest.param({}, [], True, id="auto, and helm knows the API"),
-        pytest.param({"resourceClaims": {"enabled": False}}, ["resource.k8s.io/v1"], False, id="switched off"),
-        pytest.param({"resourceClaims": {"enabled": True}}, [], True, id="switched on"),
-    ],
-)
+@golden
 def test_claims_are_asked_about_where_the_values_or_the_cluster_say_so(
-    values: dict[str, object], versions: list[str], is_asked: bool
+    values: dict[str, object], versions: tuple[str, ...], is_asked: bool
 ) -> None:
     entries = rendered(values, *versions).entries
     assert ("claims.gpupolicy.dev" in [entry["name"] for entry in entries]) is is_asked
@@ -207,16 +201,10 @@ def test_a_value_says_that_pods_get_the_nvidia_runtime_without_naming_it() -> No
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("name", "sent", "kept"),
-    [
-        pytest.param("example.com/gpu", ["example.com/gpu"], ["example.com/gpus", "exampleXcom/gpu"], id="a name"),
-        pytest.param(
-            {"name": "example.com/v?-*", "vendor": "nvidia"}, ["example.com/v1-a"], ["example.com/v-a"], id="a glob"
-        ),
-    ],
-)
-def test_names_that_only_the_platform_knows_are_sent(name: object, sent: list[str], kept: list[str]) -> None:
+@golden
+def test_names_that_only_the_platform_knows_are_sent(
+    name: object, sent: tuple[str, ...], kept: tuple[str, ...]
+) -> None:
     """In every list of names, as the policy would have them, and beside the names that everybody knows."""
     listed = re.compile(r"\.matches\(r'(.*?)'\)")
     plain, objects = rendered(), rendered({"accelerators": {"extra": [name]}})

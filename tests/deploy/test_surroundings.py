@@ -7,6 +7,7 @@ import pytest
 from deploy.generate import CHART, HelmError
 from tests.deploy.manifests import Raw, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, CERT_MANAGER, EXISTING, SELF, VALUE_SETS
+from tests.golden import golden
 
 OPERATOR = "monitoring.coreos.com/v1"
 DASHBOARD = CHART / "files" / "dashboard.json"
@@ -42,18 +43,12 @@ def test_metrics_have_a_network_policy_of_their_own() -> None:
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("kind", "services"),
-    [
-        pytest.param("ClusterIP", [("gpu-policy", ["https", "metrics"])], id="inside"),
-        pytest.param("LoadBalancer", [("gpu-policy", ["https"]), ("gpu-policy-metrics", ["metrics"])], id="outside"),
-        pytest.param("NodePort", [("gpu-policy", ["https"]), ("gpu-policy-metrics", ["metrics"])], id="nodes"),
-    ],
-)
-def test_metrics_never_leave_the_cluster(kind: str, services: list[tuple[str, list[str]]]) -> None:
+@golden
+def test_metrics_never_leave_the_cluster(kind: str, services: tuple[tuple[str, tuple[str, ...]], ...]) -> None:
     objects = rendered({"service": {"type": kind}, "metrics": {"port": 9100}})
     found = objects.of("Service")
-    assert [(one["metadata"]["name"], [port["name"] for port in one["spec"]["ports"]]) for one in found] == services
+    shown = ((one["metadata"]["name"], tuple(port["name"] for port in one["spec"]["ports"])) for one in found)
+    assert (*shown,) == services
     assert found[-1]["spec"]["type"] == "ClusterIP"
     assert ("--metrics-port", "9100") in objects.options
     assert ("metrics", 9100) in [(port["name"], port["containerPort"]) for port in objects.container["ports"]]
@@ -81,15 +76,7 @@ POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("version", "enabled", "expected"),
-    [
-        pytest.param("1.29.9", "auto", False, id="not known yet"),
-        pytest.param("1.30.0", "auto", True, id="known"),
-        pytest.param("1.36.0", False, False, id="not wanted"),
-        pytest.param("1.29.9", True, True, id="wanted all the same"),
-    ],
-)
+@golden
 def test_admission_policies_are_there_where_the_cluster_knows_them(
     version: str, enabled: Any, *, expected: bool
 ) -> None:

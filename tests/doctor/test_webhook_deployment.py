@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.deploy.manifests import needs_helm, rendered, shipped
+from tests.golden import golden
 from webhook.doctor.installation import WebhookDeployment
 
 
@@ -74,42 +73,10 @@ def test_a_certificate_of_ones_own_and_several_config_maps_are_understood() -> N
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("values", "keeps", "secret", "port", "config_maps"),
-    [
-        pytest.param({}, True, "gpu-policy-tls", 8443, ["gpu-policy-policies"], id="self-managed"),
-        pytest.param(
-            {"certificates": {"source": "certManager"}, "port": 10250},
-            False,
-            "gpu-policy-cert-manager",
-            10250,
-            ["gpu-policy-policies"],
-            id="cert-manager",
-        ),
-        pytest.param(
-            {
-                "certificates": {"source": "existing", "existing": {"secretName": "mine"}},
-                "policies": {"configMaps": ["platform", "teams"]},
-            },
-            False,
-            "mine",
-            8443,
-            ["gpu-policy-policies", "platform", "teams"],
-            id="a certificate of one's own, several ConfigMaps",
-        ),
-        pytest.param(
-            {"policies": {"defaults": False, "configMaps": ["teams"]}, "hostNetwork": True},
-            True,
-            "gpu-policy-tls",
-            8443,
-            ["teams"],
-            id="no ConfigMap of the release",
-        ),
-    ],
-)
+@golden
 def test_what_the_chart_makes_is_understood(
-    values: dict[str, Any], keeps: bool, secret: str, port: int, config_maps: list[str]
+    values: dict[str, Any], keeps: bool, secret: str, port: int, config_maps: tuple[str, ...]
 ) -> None:
     found = workload(values)
     assert (found.keeps_certificates, found.certificate_secret, found.port) == (keeps, secret, port)
-    assert [source["name"] for source in found.policy_config_maps] == config_maps
+    assert tuple(source["name"] for source in found.policy_config_maps) == config_maps

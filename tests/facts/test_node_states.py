@@ -3,6 +3,7 @@
 import pytest
 
 from tests.facts.samples import node
+from tests.golden import golden
 from tests.rules.samples import container, pod
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.nodes import maker_of, node_from_raw, state_by
@@ -72,32 +73,12 @@ def test_a_policy_adds_taints_of_its_own_and_leaves_the_facts_of_others_alone() 
     assert facts.cluster.table.without_taints(("other/*",)) is facts.cluster.table
 
 
-@pytest.mark.parametrize(
-    ("name", "labels", "maker"),
-    [
-        ("a", {"karpenter.sh/nodepool": "x"}, "Karpenter"),
-        ("a", {"karpenter.sh/nodepool": "x", "eks.amazonaws.com/compute-type": "auto"}, "EKS Auto Mode"),
-        ("a", {"eks.amazonaws.com/compute-type": "ec2"}, ""),
-        ("a", {"eks.amazonaws.com/nodegroup": "x"}, ""),
-        ("gk3-cluster-pool-1", {}, "GKE Autopilot"),
-        ("a", {"cloud.google.com/gke-nodepool": "nap-1"}, "GKE"),
-        ("a", {"cloud.google.com/gke-nodepool": "default", "cloud.google.com/gke-provisioning": "standard"}, ""),
-        ("a", {"cloud.google.com/compute-class": "team-a"}, ""),
-    ],
-)
+@golden
 def test_only_labels_that_an_autoscaler_alone_gives_say_that_it_makes_nodes(name, labels, maker) -> None:
     assert maker_of(name, labels) == maker
 
 
-@pytest.mark.parametrize(
-    ("spec", "is_possible"),
-    [
-        ({}, True),
-        ({"nodeSelector": {"karpenter.k8s.aws/instance-gpu-name": "l40s"}}, True),
-        ({"nodeSelector": {"kubernetes.io/hostname": "n0"}}, False),
-        ({"nodeName": "n0"}, False),
-    ],
-)
+@golden
 def test_no_node_is_made_for_a_pod_that_names_its_node(spec, is_possible) -> None:
     facts = ClusterFacts.of([node("n0", labels={"karpenter.sh/nodepool": "a"}, capacity={"cpu": "4"})])
     assert (NodeClassState.MAKEABLE in states(facts, **spec)) == is_possible

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import counted, housed, node, pod
+from tests.golden import golden
 from tests.gpus.discovered_labels import discovered
 from webhook.facts.nodes import Node, node_from_raw
 from webhook.facts.snapshot import Snapshot, priority_class_from_raw, runtime_class_from_raw
@@ -78,17 +79,7 @@ def test_no_node_and_no_class_is_too_strange(nodes, runtime_classes, priority_cl
         assert housed(snapshot, asking) <= counted(snapshot, asking)
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        pytest.param(None, id="null"),
-        pytest.param([], id="a list"),
-        pytest.param({}, id="an empty map"),
-        pytest.param({"metadata": None}, id="metadata is null"),
-        pytest.param({"metadata": {"name": ""}}, id="an empty name"),
-        pytest.param({"metadata": {"name": 7}}, id="a name that is a number"),
-    ],
-)
+@golden
 def test_an_object_without_a_name_is_left_out_and_counted(raw):
     assert node_from_raw(raw) is None
     assert runtime_class_from_raw(raw) is None
@@ -220,16 +211,7 @@ def test_gpus_whose_device_plugin_is_away_are_as_many_as_the_labels_say(count, r
     assert read(labels=labels, capacity=capacity).amount(GPU) == expected
 
 
-@pytest.mark.parametrize(
-    ("capacity", "gpus"),
-    [
-        pytest.param({"cpu": "96", "nvidia.com/gpu": "8"}, 8, id="whole GPUs"),
-        pytest.param({"nvidia.com/mig-1g.10gb": "7", "nvidia.com/mig-2g.20gb": "3"}, 10, id="slices"),
-        pytest.param({"nvidia.com/gpu": "many", "amd.com/gpu": "-1"}, 0, id="no numbers"),
-        pytest.param({"nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "7"}, 7, id="slices instead of whole GPUs"),
-        pytest.param({}, 0, id="none"),
-    ],
-)
+@golden
 def test_the_gpus_of_a_node_are_counted(capacity, gpus):
     found = node_from_raw({"metadata": {"name": "a"}, "status": {"capacity": capacity}})
     assert found is not None

@@ -7,6 +7,7 @@ import pytest
 
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
 from tests.facts.served_kinds import Groups, aggregated
+from tests.golden import golden
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import Discovery
@@ -33,19 +34,7 @@ def discovery(server: FakeApiServer, tmp_path: Path) -> Discovery:
     return Discovery(ApiServer(server.kubeconfig(tmp_path)))
 
 
-@pytest.mark.parametrize(
-    ("group", "kind", "path"),
-    [
-        pytest.param("apps", "Deployment", "/apis/apps/v1/deployments", id="a group"),
-        pytest.param("", "ReplicationController", "/api/v1/replicationcontrollers", id="the group without a name"),
-        pytest.param("batch", "CronJob", "/apis/batch/v1beta1/cronjobs", id="only in a version that is not preferred"),
-        pytest.param("batch", "Job", "/apis/batch/v1/jobs", id="in both, the preferred one"),
-        pytest.param("example.com", "Widget", "/apis/example.com/v2/widgets", id="preferred by its own order"),
-        pytest.param(
-            "half.example.com", "Gadget", "/apis/half.example.com/v1/gadgets", id="beside a version that is down"
-        ),
-    ],
-)
+@golden
 def test_a_kind_is_found_in_the_version_that_is_preferred_among_those_that_have_it(discovery, group, kind, path):
     resource = discovery.find(group, kind)
     assert resource.path() == path
@@ -54,14 +43,7 @@ def test_a_kind_is_found_in_the_version_that_is_preferred_among_those_that_have_
     assert resource.is_namespaced
 
 
-@pytest.mark.parametrize(
-    ("group", "kind"),
-    [
-        pytest.param("kubeflow.org", "PyTorchJob", id="no such group"),
-        pytest.param("apps", "Widget", id="no such kind in the group"),
-        pytest.param("", "Deployment", id="a kind of another group"),
-    ],
-)
+@golden
 def test_a_kind_that_is_not_served_is_none(discovery, group, kind):
     assert discovery.find(group, kind) is None
 
@@ -113,13 +95,7 @@ def test_an_api_server_that_does_not_say_is_asked_once(server, tmp_path, status,
     assert len(server.seen) == 1
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param({"kind": "APIGroupDiscoveryList", "items": [None, {"versions": {}}, {"metadata": 1}]}, id="items"),
-        pytest.param({"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"resources": [{}]}]}]}, id="resources"),
-    ],
-)
+@golden
 def test_answers_of_another_shape_serve_nothing(server, tmp_path, answer):
     server.instead["/apis"] = server.instead["/api"] = always(200, answer)
     discovery = Discovery(ApiServer(server.kubeconfig(tmp_path)))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.golden import golden
 from webhook.model.accelerators import BUILT_IN, Share, Vendor, accelerator
 
 CLASS = "deviceclass.resource.kubernetes.io/"
@@ -58,20 +59,7 @@ def test_what_only_looks_like_a_gpu_is_none(resource):
     assert accelerator(resource) is None
 
 
-@pytest.mark.parametrize(
-    ("resource", "shared"),
-    [
-        ("nvidia.com/gpu.shared", True),
-        ("nvidia.com/mig-1g.10gb.shared", True),
-        ("nvidia.com/mig-1g.10gb.me.shared", True),
-        ("nvidia.com/gpu", False),
-        ("nvidia.com/mig-1g.10gb", False),
-        ("nvidia.com/mig-1g.10gb.me", False),
-        ("nvidia.com/mig-1g.10gb-shared", False),
-        ("nvidia.com/NVIDIA_A10.shared", False),
-        ("amd.com/cpx_nps4", False),
-    ],
-)
+@golden
 def test_what_the_device_plugin_shares_is_known_by_the_end_of_its_name(resource, shared):
     """A shared slice stays a slice: CUDA uses it as one, and it weighs as much."""
     gpu = accelerator(resource)

@@ -6,22 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import golden
 from webhook.model.quantity import format_duration, parse_duration
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds", "shown"),
-    [
-        ("8h", 28800, "8h"),
-        ("90m", 5400, "1h30m"),
-        ("1h30m", 5400, "1h30m"),
-        ("45s", 45, "45s"),
-        ("3600s", 3600, "1h"),
-        ("1h0m1s", 3601, "1h1s"),
-        ("08h", 28800, "8h"),
-        ("0s", 0, "0s"),
-    ],
-)
+@golden
 def test_a_duration_has_seconds_and_one_text(text, seconds, shown):
     assert parse_duration(text) == seconds
     assert format_duration(seconds) == shown

@@ -5,6 +5,7 @@ from dataclasses import replace
 import jsonpatch
 import pytest
 
+from tests.golden import golden
 from webhook.model.edits import (
     AddEnv,
     AddGpuLimit,
@@ -130,23 +131,7 @@ def test_only_what_is_missing_is_added(raw, edit, patch):
     assert apply(raw, [edit]).patch == patch
 
 
-@pytest.mark.parametrize(
-    ("spec", "operations"),
-    [
-        pytest.param({}, ["add", "add", "add"], id="an untouched template"),
-        pytest.param(
-            {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}, ["add", "replace", "replace"], id="no class"
-        ),
-        pytest.param(
-            {"priorityClassName": "normal", "priority": 100, "preemptionPolicy": "Never"},
-            ["replace", "replace", "replace"],
-            id="the default class",
-        ),
-        pytest.param(
-            {"priorityClassName": "", "priority": None}, ["replace", "add", "add"], id="an empty name, and null"
-        ),
-    ],
-)
+@golden
 @pytest.mark.parametrize(("found", "policy"), [(TRAINING, "PreemptLowerPriority"), (LAST, "Never")], ids=["", "last"])
 def test_a_priority_class_comes_with_what_follows_from_it(spec, operations, found, policy):
     draft = apply(bare(**spec), [SetPriorityClass(found)])

@@ -5,6 +5,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 
+from tests.golden import golden
 from tests.strategies import broken_pods, checked, checked_on_pods, json_values, pods
 from webhook.model.node import Toleration
 from webhook.model.pod import Volume
@@ -43,34 +44,13 @@ def test_every_pod_that_the_api_server_takes_is_read(raw):
     assert [c.name for c in found.containers] == [c["name"] for part in lists for c in raw["spec"].get(part) or ()]
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        pytest.param(None, id="null"),
-        pytest.param({}, id="nothing"),
-        pytest.param({"metadata": None, "spec": None}, id="metadata and spec null"),
-        pytest.param({"metadata": {"annotations": None}, "spec": {"containers": None}}, id="annotations null"),
-        pytest.param({"spec": {"affinity": None, "volumes": None, "tolerations": None}}, id="lists null"),
-        pytest.param({"spec": {"affinity": {"nodeAffinity": None}}}, id="nodeAffinity null"),
-        pytest.param({"spec": {"resources": None, "nodeSelector": None}}, id="resources null"),
-    ],
-)
+@golden
 def test_null_stands_for_absent(raw):
     found = pod_from_raw(raw)
     assert (found.containers, found.required, found.gpu_count, dict(found.annotations)) == ((), None, 0, {})
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        pytest.param({"env": None, "args": None, "volumeMounts": None, "envFrom": None}, id="lists null"),
-        pytest.param({"resources": None}, id="resources null"),
-        pytest.param({"resources": {"requests": None, "limits": None, "claims": None}}, id="requests null"),
-        pytest.param({"resources": {"limits": {"memory": None}}}, id="memory null"),
-        pytest.param({"securityContext": None}, id="security context null"),
-        pytest.param({}, id="no image"),
-    ],
-)
+@golden
 def test_a_container_may_say_nothing(parts):
     found = container(**parts)
     assert found.path == "spec.containers[a]"
@@ -102,26 +82,7 @@ def test_env_is_kept_in_order_with_duplicates_and_numbers():
     assert not found.sets_env("a")
 
 
-@pytest.mark.parametrize(
-    ("path", "there"),
-    [
-        ("/dev/shm", True),
-        ("/dev/shm/", True),
-        ("//dev/shm", True),
-        ("/dev//shm", True),
-        ("/dev/./shm", True),
-        ("/dev/shm/.", True),
-        ("/proc/../dev/shm", True),
-        ("dev/shm", True),
-        ("/dev", False),
-        ("/dev/shm/sub", False),
-        ("/dev/shm/..", False),
-        ("/dev/shmx", False),
-        ("/DEV/SHM", False),
-        ("/mnt/dev/shm", False),
-        ("", False),
-    ],
-)
+@golden
 def test_a_mount_is_found_however_its_path_is_spelled(path, there):
     found = container(volumeMounts=[{"name": "data", "mountPath": "/data"}, {"name": "x", "mountPath": path}])
     mount = found.mounts_at("/dev/shm")
@@ -246,15 +207,6 @@ def test_an_error_can_be_told_with_another_name_for_its_place():
     )
 
 
-@pytest.mark.parametrize(
-    ("status", "expected"),
-    [
-        pytest.param(None, False, id="none"),
-        pytest.param({}, False, id="empty, as of every new pod"),
-        pytest.param({"phase": "Pending", "startTime": None}, False, id="not started"),
-        pytest.param({"startTime": "2026-01-01T00:00:00Z"}, True, id="started"),
-        pytest.param("text", False, id="nonsense"),
-    ],
-)
+@golden
 def test_a_pod_has_started_when_a_kubelet_says_so(status: object, expected: bool) -> None:
     assert pod_from_raw({"spec": {}, "status": status}).has_started is expected

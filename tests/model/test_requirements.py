@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import golden
 from tests.strategies import checked
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.quantity import parse_quantity
@@ -114,23 +115,7 @@ def test_overhead_is_added_to_what_the_pod_as_a_whole_requests() -> None:
     assert demand(of_cpu(2), resources={"requests": {"cpu": "4"}}, overhead={"cpu": "1"}) == {"cpu": 5000}
 
 
-@pytest.mark.parametrize(
-    ("resource", "expected"),
-    [
-        ("cpu", True),
-        ("memory", True),
-        ("ephemeral-storage", True),
-        ("hugepages-1Gi", True),
-        ("nvidia.com/gpu", True),
-        ("rdma/hca", True),
-        ("pods", False),
-        ("attachable-volumes-csi-ebs", False),
-        ("kubernetes.io/batch-cpu", False),
-        ("example.kubernetes.io/part", False),
-        ("nvidia.com/gpumem", False),
-        ("made-up", False),
-    ],
-)
+@golden
 def test_only_what_the_scheduler_compares_decides_where_a_pod_can_run(resource: str, expected: bool) -> None:
     assert expected is is_compared(resource)
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.build import pod, workload
+from tests.golden import golden
 from webhook.model.subject import PodSubject, subject_of, subject_of_template
 from webhook.model.workloads import templates_of
 from webhook.policy.exceptions import Match
@@ -93,16 +94,7 @@ RAY = {"rayClusterSpec": {"headGroupSpec": {"template": POD}}}
 NIM = {"resources": {"limits": {"nvidia.com/gpu": 1}}}
 
 
-@pytest.mark.parametrize(
-    ("spec", "name"),
-    [
-        ({"replicas": 1}, "w-0"),
-        ({}, "w-0"),
-        ({"replicas": 1, "ordinals": {"start": 3}}, "w-3"),
-        ({"replicas": 0}, "w-xxxxxxxxxx"),
-        ({"replicas": "x"}, "w-xxxxxxxxxx"),
-    ],
-)
+@golden
 def test_the_only_pod_of_a_stateful_set_is_known_by_name_and_no_other_one(spec: dict[str, Any], name: str) -> None:
     assert template_subject("apps/v1", "StatefulSet", {"template": POD, **spec}).members[0] == ("Pod", name)
 
@@ -193,16 +185,7 @@ def test_a_job_with_indexes_makes_pods_with_indexes() -> None:
     assert subject_of_template(raw, templates_of(raw)[0]).members[0] == ("Pod", "w-xxxxxxxxxx-xxxxx")
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        {},
-        {"metadata": None},
-        {"metadata": {"name": 7, "labels": [], "generateName": {}, "ownerReferences": {}}, "spec": []},
-        {"metadata": {"ownerReferences": [7, {"controller": True, "name": []}], "labels": {"a": None}}},
-        {"spec": {"containers": [None, {"name": 1, "image": []}], "initContainers": "x"}},
-    ],
-)
+@golden
 def test_malformed_parts_count_as_missing(raw: dict[str, Any]) -> None:
     found = subject_of(raw)
     assert all(isinstance(text, str) for pair in (*found.members, *found.containers) for text in pair)

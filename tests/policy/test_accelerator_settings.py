@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.golden import golden
 from webhook.model.accelerators import BUILT_IN, Declared, Share, Vendor
 from webhook.policy.policy_store import PolicyStore
 from webhook.yaml_files.file_errors import FileErrors
@@ -36,21 +37,10 @@ def test_what_the_default_declares_holds_in_every_namespace(policies) -> None:
     assert loaded.accelerators.declared == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "matching", "others"),
-    [
-        pytest.param(
-            "example.com/vgpu-*",
-            ["example.com/vgpu-", "example.com/vgpu-a.b"],
-            ["example.com/vgpu", "x/vgpu-a"],
-            id="*",
-        ),
-        pytest.param("example.com/a?", ["example.com/a1"], ["example.com/a", "example.com/a12"], id="?"),
-        pytest.param("example.com/a.b", ["example.com/a.b"], ["example.com/axb", "exampleXcom/a.b"], id="a plain name"),
-        pytest.param("ex-ample.com/a_b-c", ["ex-ample.com/a_b-c"], ["ex-ample.com/a_b-cd"], id="dashes"),
-    ],
-)
-def test_a_glob_is_a_pattern_that_re2_reads_alike(name: str, matching: list[str], others: list[str]) -> None:
+@golden
+def test_a_glob_is_a_pattern_that_re2_reads_alike(
+    name: str, matching: tuple[str, ...], others: tuple[str, ...]
+) -> None:
     """Only what both have and mean alike: escaped dots, any text, any character."""
     pattern = Declared(name, Vendor.NVIDIA).pattern
     assert re.fullmatch(r"([A-Za-z0-9/_-]|\\\.|\.\*?)+", pattern)
@@ -59,13 +49,7 @@ def test_a_glob_is_a_pattern_that_re2_reads_alike(name: str, matching: list[str]
     )
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [
-        pytest.param('{gpuQuota: {mode: enforce, byResource: {"example.com/vgpu-a": 4}}}', id="a limit"),
-        pytest.param('{gpuQuota: {mode: enforce, gpus: 1, weights: {"example.com/vgpu-a": "1/4"}}}', id="a weight"),
-    ],
-)
+@golden
 def test_settings_may_name_what_is_declared_and_nothing_else(policies, rules: str) -> None:
     write(policies, VGPU, rules=rules)
     policies.load()

@@ -3,10 +3,9 @@
 from fractions import Fraction
 from pathlib import Path
 
-import pytest
-
 from tests.build import pod
 from tests.facts.samples import node
+from tests.golden import golden
 from tests.rules.samples import terms
 from webhook import engine
 from webhook.engine.quota_requests import requests_of_pod
@@ -45,36 +44,13 @@ def limits_of(directory: Path, namespace: str = "vision", raw: dict | None = Non
     }
 
 
-@pytest.mark.parametrize(
-    ("types", "expected"),
-    [
-        pytest.param("gpuTypes: {mode: enforce, allowed: [T4]}", {"T4": 1, "H100": 0}, id="allowed"),
-        pytest.param("gpuTypes: {mode: enforce, denied: [H100]}", {"T4": 1, "H100": 0}, id="denied"),
-        pytest.param("gpuTypes: {mode: enforce, memory: {max: 24Gi}}", {"T4": 1, "H100": 0}, id="too large"),
-        pytest.param("gpuTypes: {mode: enforce, memory: {min: 40Gi}}", {"T4": 0, "H100": 1}, id="too small"),
-        pytest.param(
-            "gpuTypes: {mode: enforce, allowed: [T4, 1g.10gb]}", {"T4": 1, "H100": 0}, id="a slice that no node has"
-        ),
-        pytest.param("gpuTypes: {mode: warn, allowed: [T4]}", {"T4": 1, "H100": 1}, id="not enforced"),
-        pytest.param('gpuTypes: {mode: enforce, allowed: ["*"]}', {"T4": 1, "H100": 1}, id="all"),
-        pytest.param("gpuTypes: {mode: enforce}", {"T4": 1, "H100": 1}, id="nothing is ruled out"),
-    ],
-)
+@golden
 def test_a_pod_that_selects_no_model_counts_against_those_that_it_may_get(tmp_path, types, expected):
     found = limits_of(written(tmp_path, f"{types}, {QUOTA}"))
     assert found == {f"vision {name}": amount for name, amount in expected.items()}
 
 
-@pytest.mark.parametrize(
-    ("unspecified", "types", "refused"),
-    [
-        pytest.param("count", "allowed: [T4]", False, id="one is left"),
-        pytest.param("deny", "allowed: [T4]", False, id="the policy selects one"),
-        pytest.param(
-            "deny", "denied: [H100]", True, id="the policy only excludes one, and later nodes may be of others"
-        ),
-    ],
-)
+@golden
 def test_a_pod_that_may_get_one_model_only_is_admitted(tmp_path, unspecified, types, refused):
     quota = f"gpuQuota: {{mode: enforce, unspecifiedModel: {unspecified}, byModel: {{T4: 4, H100: 0}}}}"
     directory = written(tmp_path, f"gpuTypes: {{mode: enforce, {types}}}, {quota}")

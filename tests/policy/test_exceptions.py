@@ -6,8 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pytest
-
+from tests.golden import golden
 from tests.policy.conftest import PolicyDirectory
 from webhook.model.subject import PodSubject
 from webhook.policy.exceptions import Match
@@ -39,29 +38,13 @@ def first(*entries: dict[str, Any], namespace: str = "team-a") -> str:
 GENERAL = {**ENTRY, "name": "general", "namespaces": ["team-*"], "match": {"all": True}}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param({"namespaces": ["team-a"]}, id="of this namespace"),
-        pytest.param({"match": {"names": ["bert-1"]}}, id="of this pod"),
-        pytest.param({"match": {"labels": {"app": "bert"}}}, id="of this label"),
-        pytest.param({"until": "2027-01-19"}, id="that ends first"),
-    ],
-)
+@golden
 def test_of_several_exceptions_about_a_rule_the_first_in_the_file_holds_alone(change: dict[str, Any]) -> None:
     special = {**GENERAL, "name": "special", **change}
     assert (first(special, GENERAL), first(GENERAL, special)) == ("special", "general")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param({"namespaces": ["team-b"]}, id="of another namespace"),
-        pytest.param({"match": {"names": ["gpt-*"]}}, id="of another pod"),
-        pytest.param({"until": "2027-01-14"}, id="that has ended"),
-        pytest.param({"rules": ["visibleDevices"]}, id="about another rule"),
-    ],
-)
+@golden
 def test_an_exception_that_does_not_hold_leaves_the_pod_to_the_next(change: dict[str, Any]) -> None:
     assert first({**GENERAL, "name": "other", **change}, GENERAL) == "general"
 
@@ -99,14 +82,6 @@ def test_no_glob_is_about_objects_without_a_namespace() -> None:
     assert first({**ENTRY, "name": "one", "namespaces": ["*"], "match": {"all": True}}, namespace="") == ""
 
 
-@pytest.mark.parametrize(
-    ("pattern", "image", "holds"),
-    [
-        ("r.corp/ml/*", "r.corp/ml/app:1", True),
-        ("r.corp/ml/*", "r.corp/ml/deep/app:1", False),
-        ("r.corp/ml/**", "r.corp/ml/deep/app:1", True),
-        ("docker.io/library/nginx:*", "nginx", True),
-    ],
-)
+@golden
 def test_patterns_of_images_take_slashes_only_by_two_stars(pattern: str, image: str, holds: bool) -> None:
     assert Match(images=(pattern,)).holds(replace(SUBJECT, containers=(("main", image),))) is holds

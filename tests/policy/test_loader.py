@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.golden import golden
 from tests.strategies import examples
 from webhook.policy.directory import Contents
 from webhook.policy.loader import build, load
@@ -152,24 +153,7 @@ def test_a_broken_default_does_not_add_noise_to_files_that_inherit_from_it(polic
     assert [error.split(":")[0] for error in policies.errors()] == ["_default.yaml"]
 
 
-@pytest.mark.parametrize(
-    ("file", "expected"),
-    [
-        (
-            "_quota.yaml",
-            "names that start with an underscore are reserved; known ones are _default.yaml, _quotas.yaml, "
-            "_cuda.yaml, _exceptions.yaml. Rename or remove it",
-        ),
-        ("_quotas.yml", "policy files end in .yaml; rename it to _quotas.yaml"),
-        (
-            "_Quotas.yaml",
-            "names that start with an underscore are reserved; known ones are _default.yaml, _quotas.yaml, "
-            "_cuda.yaml, _exceptions.yaml. Rename or remove it",
-        ),
-        ("team-a.yml", "policy files end in .yaml; rename it to team-a.yaml"),
-        ("team-a.YAML", "policy files end in .yaml; rename it to team-a.yaml"),
-    ],
-)
+@golden
 def test_a_file_that_looks_like_a_policy_is_never_ignored(policies, file, expected) -> None:
     policies.policy("_default")
     policies.write(file, "")

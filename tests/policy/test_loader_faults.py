@@ -5,6 +5,7 @@ from typing import Annotated
 import pytest
 from pydantic import AfterValidator, Field, model_validator
 
+from tests.golden import golden
 from webhook.policy.loader import load
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import RuleSettings
@@ -40,19 +41,7 @@ class Sample(RuleSettings):
         return self
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        pytest.param("even: 3", ".even: 3 is odd; write an even number", id="a remedy of its own"),
-        pytest.param("word: a b", '.word: "a b" is not a word; write a string such as bee', id="no remedy of its own"),
-        pytest.param(
-            'word: ""', '.word: "" is a string; write a string such as bee, not an empty one', id="empty text"
-        ),
-        pytest.param("word: A", '.word: "A" is a string; write one that matches ^[a-z ]*$', id="pattern"),
-        pytest.param("words: {a b: c}", '.words.a b: not allowed as a key here; "a b" is not a word', id="key"),
-        pytest.param("{even: 4, word: two}", ": word two needs even: 2", id="a combination"),
-    ],
-)
+@golden
 def test_what_a_rule_checks_itself_is_told_in_its_words(policies, settings, expected) -> None:
     body = settings if settings.startswith("{") else f"{{{settings}}}"
     policies.policy("_default", "sample: {mode: warn}")

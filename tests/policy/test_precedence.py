@@ -4,6 +4,8 @@ from itertools import combinations
 
 import pytest
 
+from tests.golden import golden
+
 RANKS = {"exact name": "team-a", "longer glob": "team-*", "shorter glob": "te*", "shortest glob": "*"}
 NAMES = ("aaa", "mmm", "zzz")
 
@@ -28,36 +30,7 @@ def test_a3_any_claim_beats_the_default(policies, rank) -> None:
     assert policies.load().for_namespace("team-a").name == "own"
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "expected"),
-    [
-        pytest.param(
-            "[team-a]",
-            "[x, team-a]",
-            "b.yaml:5: spec.namespaces[1]: team-a is claimed by a.yaml:5 too; keep it in one of the two files",
-            id="one name",
-        ),
-        pytest.param(
-            '["team-*"]',
-            '["team-*"]',
-            "b.yaml:5: spec.namespaces[0]: team-* is claimed by a.yaml:5 too; keep it in one of the two files",
-            id="one glob",
-        ),
-        pytest.param(
-            '["team-*"]',
-            '["*-team"]',
-            "b.yaml:5: spec.namespaces[0]: *-team and team-* of a.yaml:5 have the same length and can both claim one "
-            "namespace; make one of them longer or narrower",
-            id="globs that overlap",
-        ),
-        pytest.param(
-            "[b]",
-            "",
-            "b.yaml:3: metadata.name: b is claimed by a.yaml:5 too; keep it in one of the two files",
-            id="the own name of another file",
-        ),
-    ],
-)
+@golden
 def test_a3_two_files_that_claim_a_namespace_at_the_same_rank_are_an_error(policies, one, other, expected) -> None:
     policies.policy("a", namespaces=one)
     policies.policy("b", namespaces=other)

@@ -10,6 +10,7 @@ import yaml
 
 from tests.command_line import serve
 from tests.e2e.eventually import eventually
+from tests.golden import golden
 
 ROOT = Path(__file__).resolve().parents[2]
 REGISTRATION = [
@@ -64,32 +65,9 @@ def test_without_an_api_server_it_waits_says_so_and_ends_when_told(tmp_path: Pat
     assert "Traceback" not in log.read_text()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        pytest.param(["--certificate-secret=gpu-policy-tls"], "is not of the form NAMESPACE/NAME", id="no namespace"),
-        pytest.param(["--certificate-secret=a/b/c"], "is not of the form NAMESPACE/NAME", id="three parts"),
-        pytest.param(["--cert=tls.crt"], "exclude each other; name one source of certificates", id="two sources"),
-        pytest.param(["--client-name=kube-apiserver"], "--client-name needs --client-ca", id="name without authority"),
-        pytest.param(
-            ["--inventory=inventory.yaml"], "need a cluster; leave them out, or leave out --inventory", id="no cluster"
-        ),
-        pytest.param(["--registry-credentials=a"], "need --registries, the list of registries", id="no list"),
-        pytest.param(["--image-results=a/b"], "need --registries, the list of registries", id="no look-ups"),
-        pytest.param(["--audit-status=a"], "--audit-status: 'a' is not of the form NAMESPACE/NAME", id="no status"),
-        pytest.param(
-            ["--registries=REGISTRIES", "--image-results=a"], "is not of the form NAMESPACE/NAME", id="no place"
-        ),
-        pytest.param(["--registration=nowhere"], "nowhere: cannot be read (No such file", id="no registration"),
-        pytest.param(["--registries=nowhere.yaml"], "nowhere.yaml: the file cannot be read", id="no registries"),
-        pytest.param(
-            ["--registries=REGISTRIES", "--registry-credentials=nowhere.json"], "nowhere.json", id="no credentials"
-        ),
-        pytest.param(["--certificate-name=a b"], "'a b' is neither a DNS name nor an IP address", id="odd name"),
-    ],
-)
+@golden
 def test_arguments_that_make_no_sense_are_explained(
-    change: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    change: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registries = tmp_path / "registries.yaml"
     registries.write_text(yaml.safe_dump(LISTED))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.facts.samples import device_class, node
+from tests.golden import golden
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with, tolerating_gpu_nodes
 from tests.rules.samples import container, mutated, pod, settings_of, term, terms, violations
 from webhook.facts.facts import ClusterFacts
@@ -149,26 +150,7 @@ def test_images_of_one_pod_that_need_different_nodes_are_refused_together():
     assert all("only some of the nodes" in violation.found for violation in found)
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param({"nodeName": "n0"}, id="nodeName"),
-        pytest.param(
-            {
-                "affinity": {
-                    "nodeAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": {
-                            "nodeSelectorTerms": [
-                                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}
-                            ]
-                        }
-                    }
-                }
-            },
-            id="matchFields, as in pods of a DaemonSet",
-        ),
-    ],
-)
+@golden
 def test_a_pod_bound_to_a_node_is_never_steered_and_judged_by_that_node_alone(spec):
     assert mutated(RULE, gpu_pod(CUDA_13, **spec), {}, cluster(T4, H100)) == gpu_pod(CUDA_13, **spec)
     assert [type(value) for value in told(gpu_pod(CUDA_13, **spec), cluster(T4, H100))] == [Violation]
@@ -362,14 +344,7 @@ def test_what_is_not_known_comes_with_what_would_make_it_known(image, nodes, rem
     assert violation.remedy.startswith(remedy)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        pytest.param({"images": {"a": "latest"}}, id="no version"),
-        pytest.param({"images": {"": "12.4"}}, id="empty glob"),
-        pytest.param({"images": {"a": 12.4}}, id="a float"),
-    ],
-)
+@golden
 def test_settings_that_mean_nothing_are_refused(values):
     with pytest.raises(ValidationError):
         settings_of(RULE, values)

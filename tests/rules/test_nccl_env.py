@@ -7,6 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.golden import golden
 from tests.rules.rule_case import RuleCase, RulePods, any_of
 from tests.rules.samples import advice, container, each, is_left_alone, mutated, pod, settings_of
 from webhook.rules.nccl_env import RULE
@@ -255,27 +256,7 @@ def test_in_the_pod_network_they_are_injected(raw):
     assert advice(RULE, raw, NETWORK) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "is_withheld"),
-    [
-        ("NCCL_SOCKET_IFNAME", True),
-        ("GLOO_SOCKET_IFNAME", True),
-        ("TP_SOCKET_IFNAME", True),
-        ("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", True),
-        ("NCCL_IB_HCA", True),
-        ("NVSHMEM_HCA_LIST", True),
-        ("UCX_NET_DEVICES", True),
-        ("NCCL_FASTRAK_CTRL_DEV", True),
-        ("FI_TCP_IFACE", True),
-        ("OMPI_MCA_btl_tcp_if_include", True),
-        ("NCCL_DEBUG", False),
-        ("NCCL_IB_DISABLE", False),
-        ("NCCL_IB_TIMEOUT", False),
-        ("NCCL_SOCKET_NTHREADS", False),
-        ("UCX_TLS", False),
-        ("NCCL_NET", False),
-    ],
-)
+@golden
 def test_only_variables_that_name_interfaces_or_hcas_are_withheld(name, is_withheld):
     assert is_left_alone(RULE, networked(hostNetwork=True), {"env": {name: "x"}}) is is_withheld
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.golden import golden
 from tests.gpus import discovered_labels as labels
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
 from tests.rules.samples import (
@@ -147,22 +148,7 @@ def test_the_smaller_of_two_limits_holds_wherever_it_stands(of_pod, of_container
     assert mutated(RULE, raw)["spec"]["volumes"] == [memory_volume("3Gi")]
 
 
-@pytest.mark.parametrize(
-    ("limit", "fraction", "size"),
-    [
-        ("8Gi", 1, "8Gi"),
-        ("8Gi", 0.25, "2Gi"),
-        (8589934592, 0.5, "4Gi"),
-        ("8G", 0.5, "3906250Ki"),
-        ("8e9", 0.5, "3906250Ki"),
-        ("0.5Gi", 0.5, "256Mi"),
-        ("1000000000m", 0.5, "976Ki"),
-        ("1", 0.5, "1"),
-        ("0.1", 1, "1"),
-        ("9223372036854775807", 1, "9007199254740991Ki"),
-        ("8Ei", 0.999999999999999999, "9007199254740991Ki"),
-    ],
-)
+@golden
 def test_the_limit_is_read_in_every_spelling_and_never_exceeded(limit, fraction, size):
     raw = pod(trainer(memory=limit))
     (volume,) = mutated(RULE, raw, {"memoryFraction": fraction})["spec"]["volumes"]
@@ -474,17 +460,7 @@ def test_a_volume_on_disk_is_told(volume, path, is_told):
     assert told(raw) == ([message] if is_told else [])
 
 
-@pytest.mark.parametrize(
-    ("gpus", "size", "said"),
-    [
-        (2, "64Mi", "64Mi"),
-        (8, "1000000", "1000000 bytes"),
-        (2, 67108864, "64Mi"),
-        (2, "1Gi", ""),
-        (2, "1G", "1000000000 bytes"),
-        (1, "64Mi", ""),
-    ],
-)
+@golden
 def test_a_volume_that_is_small_for_several_gpus_is_told_with_its_unit(gpus, size, said):
     found = told(own(trainer(gpus=gpus, memory="64Gi"), size=size))
     assert [one.partition(",")[0] for one in found] == (

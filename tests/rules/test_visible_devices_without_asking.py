@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.golden import golden
 from tests.rules.samples import Cluster, container, each, messages, mutated, pod, violations
 from tests.rules.visible_devices_samples import IMAGES_MAY, PRIVILEGED, VOID, device, told
 from webhook.model.accelerators import DEVICE_CLASSES
@@ -84,20 +85,7 @@ def test_a_config_map_gives_no_gpu_to_a_container_without_any_unless_the_policy_
     assert messages(RULE, raw) == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/var/run/nvidia-container-devices/all",
-        "/var/run/nvidia-container-devices/cdi/nvidia.com/gpu/all",
-        "/var/run/nvidia-container-devices/imex/0",
-        "/var/run/nvidia-container-devices",
-        "/var/run/nvidia-container-devicesall",
-        "/run/nvidia-container-devices/0",
-        "//var//run/./nvidia-container-devices//0",
-        "/var/run/x/../nvidia-container-devices/0",
-        "var/run/nvidia-container-devices/0",
-    ],
-)
+@golden
 @pytest.mark.parametrize("gpus", [1, None], ids=["beside a GPU", "without any"])
 @pytest.mark.parametrize("list_name", ["containers", "initContainers", "ephemeralContainers"])
 def test_nothing_is_mounted_on_the_device_list_of_the_toolkit(list_name, gpus, path):
@@ -119,28 +107,7 @@ def test_other_mounts_are_nobodys_business(path):
     assert messages(RULE, pod(container(volumeMounts=[{"name": "v", "mountPath": path}]))) == []
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("cdi.k8s.io/gpus", "nvidia.com/gpu=all"),
-        ("nvidia.cdi.k8s.io", "nvidia.com/gpu=0"),
-        ("nvidia.cdi.k8s.io/pod", "nvidia.com/gpu=0"),
-        ("nvidia.cdi.k8s.io/container.main", "management.nvidia.com/gpu=all"),
-        ("cdi-devices.nri.io/pod", "- nvidia.com/gpu=all"),
-        ("cdi-devices.noderesource.dev/container.main", "- nvidia.com/gpu=all"),
-        ("devices.nri.io/pod", "[{path: /dev/a, type: c, major: 0xc3, minor: 0}]"),
-        ("devices.noderesource.dev", "[{path: /dev/a, type: c, major: 195, minor: 0}]"),
-        ("mounts.noderesource.dev/pod", "[{source: /dev/null, destination: /a}]"),
-        ("io.kubernetes.cri-o.Devices", "/dev/fuse,/dev/nvidia0:/dev/a:rwm"),
-        ("devices.crio.io/main", "/dev//dri/card0"),
-        ("devices.crio.io", "/dev/char/195:0"),
-        ("devices.gke.io", "[{path: /dev/nvidia0}]"),
-        ("devices.gke.io/pod", "[{path: /dev/shm/../nvidia1}]"),
-        ("devices.gke.io/container.main", "- path: /proc/1/root/dev/nvidia0"),
-        ("devices.gke.io/container.main", '[{path: "/dev/\\x6evidia0"}]'),
-        ("devices.gke.io/container.main", "[{path: !!binary L2Rldi9udmlkaWEw}]"),
-    ],
-)
+@golden
 @pytest.mark.parametrize("gpus", [1, None], ids=["beside a GPU", "without any"])
 def test_annotations_ask_no_container_runtime_for_gpus(gpus, key, value):
     raw = pod(container(gpus=gpus))
@@ -154,16 +121,7 @@ def test_annotations_ask_no_container_runtime_for_gpus(gpus, key, value):
     ]
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("io.kubernetes.cri-o.Devices", "/dev/fuse,/dev/net/tun"),
-        ("devices.gke.io/container.main", "[{path: /dev/dmabuf_import_helper}, {path: /dev/drift}]"),
-        ("network-devices.nri.io/pod", "- host-if: a"),
-        ("example.com/cdi.k8s.io", "nvidia.com/gpu=all"),
-        ("devices.example.com", "/dev/nvidia0"),
-    ],
-)
+@golden
 def test_other_annotations_are_nobodys_business(key, value):
     raw = pod(container())
     raw["metadata"]["annotations"] = {key: value}

@@ -5,6 +5,7 @@ import ssl
 
 import pytest
 
+from tests.golden import golden
 from tests.server.serving import make_certificate, request, serving, trusting
 from webhook.server.tls import ServingCertificate
 
@@ -131,19 +132,7 @@ def test_without_an_authority_for_clients_nobody_is_objected_to(tmp_path):
     assert keeper.objection(shake_hands(keeper.context(), trusting(tmp_path / "server.crt"))[1]) == ""
 
 
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        pytest.param((), "", id="any name will do"),
-        pytest.param(("api-server",), "", id="the common name"),
-        pytest.param(("other", "api.example.com"), "", id="a DNS name"),
-        pytest.param(
-            ("example.com", "API-server"),
-            "client certificate: found the names api-server, api.example.com, expected API-server or example.com",
-            id="none of the names",
-        ),
-    ],
-)
+@golden
 def test_a_client_with_a_certificate_of_the_authority_may_ask_if_it_has_a_right_name(tmp_path, names, expected):
     ours = make_certificate(tmp_path, "api-server", dns_names=["api.example.com"])
     keeper = keeper_of(tmp_path, client_ca_file=ours[0], client_names=names)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.facts.samples import node
+from tests.golden import golden
 from tests.upgrades.generated import gpu_node, slice_of
 from tests.upgrades.plans import DEFAULTS, changed
 from webhook.facts.facts import ClusterFacts
@@ -42,17 +43,7 @@ def faults(*sets: str, retired: Any = (), policies: PolicySet | None = None) -> 
     return list(error.value.messages)
 
 
-@pytest.mark.parametrize(
-    ("text", "key", "values"),
-    [
-        pytest.param("pool=a100", "pool", ("a100",), id="one value"),
-        pytest.param("pool==a100", "pool", ("a100",), id="as kubectl has it"),
-        pytest.param("pool in (a100,v100)", "pool", ("a100", "v100"), id="several values"),
-        pytest.param(" pool  in ( a100 , v100 ) ", "pool", ("a100", "v100"), id="spaces"),
-        pytest.param("example.com/pool=", "example.com/pool", ("",), id="an empty value"),
-        pytest.param("spot", "", ("spot",), id="a pool"),
-    ],
-)
+@golden
 def test_a_selector_is_a_label_or_a_pool(text: str, key: str, values: tuple[str, ...]) -> None:
     assert selector_of(text) == (key, values)
 
@@ -129,18 +120,7 @@ def test_an_unknown_branch_is_told_the_nearest_ones() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("driver", "told"),
-    [
-        pytest.param("13.0", "is not a driver version", id="a CUDA version"),
-        pytest.param("580.1.2.3", "is not a driver version", id="four numbers"),
-        pytest.param("latest", "its branch, 580", id="a word"),
-        pytest.param("", "is not a driver version", id="nothing"),
-        pytest.param("R580", "did you mean 580?", id="a branch as release notes write it"),
-        pytest.param("v580.95.05", "did you mean 580.95.05?", id="a tag"),
-        pytest.param("580.", "did you mean 580?", id="a dot too many"),
-    ],
-)
+@golden
 def test_what_is_no_driver_is_refused(driver: str, told: str) -> None:
     (fault,) = faults(f"pool=a100={driver}")
     assert told in fault

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
+from tests.golden import golden
 from webhook.audit.report import ObjectReference
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import PODS
@@ -46,15 +47,7 @@ def test_of_thousands_of_events_the_newest_of_each_reason_is_kept(server: FakeAp
     assert server.lists(EVENTS)[0]["fieldSelector"] == "involvedObject.uid=u"
 
 
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [
-        pytest.param(403, "to know x, you need `list pods` in namespace team", id="no right"),
-        pytest.param(
-            500, "x is not known: `list pods` in namespace team failed: the API server answered 500", id="a fault"
-        ),
-    ],
-)
+@golden
 def test_what_cannot_be_listed_is_noted_with_verb_and_resource(
     server: FakeApiServer, tmp_path: Path, status: int, words: str
 ) -> None:
@@ -86,14 +79,6 @@ def test_a_missing_right_for_the_whole_cluster_says_so() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("selector", "query"),
-    [
-        pytest.param({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2", id="labels"),
-        pytest.param({"matchLabels": {"a": 1}}, "", id="no text"),
-        pytest.param({"matchExpressions": []}, "", id="expressions"),
-        pytest.param("a=1", "", id="no selector"),
-    ],
-)
+@golden
 def test_a_selector_is_asked_for_as_far_as_labels_say(selector: Any, query: str) -> None:
     assert label_selector(selector) == query

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden import golden
 from tests.why.samples import POLICY, event, observed, printed, workload
 from webhook.audit.owners import reference_of
 from webhook.audit.quota_report import LimitUsage, ReportedQuota
@@ -161,16 +162,7 @@ def pods(code: ReasonCode, count: int, *names: str, is_over: bool = False) -> Po
     return PodsAlike(Explanation(code, f"it is {code}"), count, names, is_over)
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        pytest.param({"phase": "Succeeded"}, "Finished", id="a Workflow"),
-        pytest.param({"phase": "Error", "message": "no such step"}, "Failed", id="a Workflow with an error"),
-        pytest.param({"state": {"phase": "Aborted"}}, "Failed", id="a Job of Volcano"),
-        pytest.param({"jobStatus": "SUCCEEDED"}, "Finished", id="a RayJob"),
-        pytest.param({"phase": "Running"}, "NoPods", id="one that goes on"),
-    ],
-)
+@golden
 def test_operators_say_in_their_own_words_how_a_workload_has_ended(status: dict[str, Any], reason: str) -> None:
     assert str(why_workload(observed(workload(status=status)), (), Surroundings()).code) == reason
 
@@ -208,14 +200,7 @@ def test_the_gravest_reason_of_the_pods_counts() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("alive", "made", "reason"),
-    [
-        pytest.param(4, "2026-11-01T09:00:00Z", "Healthy", id="all pods are there"),
-        pytest.param(3, "2026-11-01T09:00:00Z", "Refused", id="one is refused"),
-        pytest.param(3, "2026-11-01T11:00:00Z", "TooFewPods", id="another was made after the refusal"),
-    ],
-)
+@golden
 def test_an_old_refusal_counts_only_while_pods_are_missing(alive: int, made: str, reason: str) -> None:
     """Events stay for an hour, also after a workload was mended."""
     events = event("FailedCreate", OURS + GRAVE), event("SuccessfulCreate", "", made, warns=False)
@@ -273,16 +258,7 @@ def test_the_place_of_suspend_is_the_evidence() -> None:
     assert why_workload(observed(raw), (), Surroundings()).evidence[0].source == "spec.runPolicy.suspend"
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("Job", "Delete the Job and create it again"),
-        ("PyTorchJob", "Delete the PyTorchJob and create it again"),
-        ("JobSet", "Delete the JobSet and create it again"),
-        ("CronJob", "the next Job has it"),
-        ("Deployment", "the controller then tries again by itself"),
-    ],
-)
+@golden
 def test_a_template_is_changed_as_its_kind_allows(kind: str, words: str) -> None:
     found = why_workload(observed(workload(kind), event("FailedCreate", OURS + GRAVE)), (), Surroundings())
     assert words in found.remedy

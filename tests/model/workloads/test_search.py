@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden import golden
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import templates_of
 
@@ -109,24 +110,7 @@ def test_what_only_speaks_of_containers_is_no_template(spec: Any) -> None:
     assert found(thing({"inside": spec})) == []
 
 
-@pytest.mark.parametrize(
-    ("api_version", "kind"),
-    [
-        ("kyverno.io/v1", "ClusterPolicy"),
-        ("policies.kyverno.io/v1alpha1", "MutatingPolicy"),
-        ("templates.gatekeeper.sh/v1", "ConstraintTemplate"),
-        ("mutations.gatekeeper.sh/v1", "Assign"),
-        ("admission.k8s.io/v1", "AdmissionReview"),
-        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
-        ("apiextensions.crossplane.io/v1", "Composition"),
-        ("auto.gke.io/v1", "WorkloadAllowlist"),
-        ("policy.open-cluster-management.io/v1", "ConfigurationPolicy"),
-        ("types.kubefed.io/v1beta1", "FederatedDeployment"),
-        ("work.karmada.io/v1alpha1", "Work"),
-        ("work.open-cluster-management.io/v1", "ManifestWork"),
-        ("apps/v1", "ControllerRevision"),
-    ],
-)
+@golden
 def test_kinds_that_only_speak_of_the_pods_of_others_have_no_templates(api_version: str, kind: str) -> None:
     assert found(thing({"template": TEMPLATE}, apiVersion=api_version, kind=kind)) == []
 
