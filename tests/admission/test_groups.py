@@ -165,6 +165,25 @@ def test_a_pod_counts_alone_where_no_object_is_found_and_waits_where_that_is_not
     assert refusal in message if refusal else not message
 
 
+def test_a_group_that_a_queue_lets_start_is_read_when_its_gates_go(site, cluster):
+    """At the creation of a pod of a StatefulSet in Kueue, nothing says yet what its group is."""
+    raw = pod(1)
+    raw["metadata"]["labels"] = {"kueue.x-k8s.io/podset": "main", "kueue.x-k8s.io/pod-group-name": "w"}
+    path = f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{NAMESPACE}/workloads/w"
+    sets = [{"name": "main", "count": 3, "template": pod(1)}]
+    workload = {"metadata": {"uid": UID}, "spec": {"podSets": sets}}
+    cluster.objects[path] = workload
+    old = {**raw, "spec": {**raw["spec"], "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}}
+    assert validate(site, old) == ""
+    assert cluster.asked == []
+    cluster.objects[path] = {
+        **workload,
+        "status": {"admission": {"podSetAssignments": [{"name": "main", "count": 3}]}},
+    }
+    assert "Workload w needs 3 GPUs for 3 pods together" in validate(site, raw, operation="UPDATE", old=old)
+    assert site.entered == set()
+
+
 def test_a_missing_right_is_said_once(site, cluster, caplog):
     cluster.fault = RefusedError(403, "forbidden")
     with caplog.at_level(logging.WARNING):

@@ -75,6 +75,25 @@ def test_a_pod_that_ends_is_gone_and_is_reported_once(cache, event, raw):
     assert is_gone(cache, uid("a"))
 
 
+def test_the_stored_pods_of_a_group_are_known_and_those_that_go_or_wait_are_none_of_it(cache):
+    def of_group(name: str, make: Callable[..., Any] = stored, **spec: Any) -> Any:
+        return make(name, **spec) | {"metadata": {**make(name)["metadata"], "labels": {"ray.io/cluster": "r"}}}
+
+    text, namespace = "rayclusters.ray.io/r/", of_group("a")["metadata"]["namespace"]
+
+    def members() -> dict[bytes, bool]:
+        return {key: one.has_gpus for key, one in cache.members(namespace, text).items()}
+
+    cache.replace([of_group("a"), of_group("head", cpu_pod), of_group("b", schedulingGates=[{"name": "x"}])])
+    assert members() == {uid("a"): True, uid("head"): False}
+    cache.change("MODIFIED", of_group("b"))
+    cache.change("MODIFIED", deleted(of_group("a"), "2099-03-01T11:00:00Z", 30))
+    assert members() == {uid("b"): True, uid("head"): False}
+    cache.change("DELETED", of_group("head", cpu_pod))
+    cache.change("MODIFIED", of_group("b", phase="Succeeded"))
+    assert members() == {}
+
+
 def test_pods_that_a_later_list_lacks_are_gone(cache):
     assert tells_of_gone(cache, cache.replace, [stored("b", "team-b"), stored("c")])
     assert {"b", "c"} == live(cache)

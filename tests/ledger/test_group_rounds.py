@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.ledger.bookkeeping import IN_FLIGHT, demand, of_namespace, uid
+from tests.ledger.bookkeeping import IN_FLIGHT, demand, exceeded, of_namespace, uid
 from tests.ledger.reconciling import Kept
 from webhook.kubernetes.api_errors import RefusedError, UnreachableError
 from webhook.ledger.group_reader import GroupReader
@@ -136,6 +136,13 @@ def test_another_replica_ends_what_one_began_that_was_killed(replica):
     join(replica, 1)
     replica.beside(VISION).pass_time(IN_FLIGHT)
     assert left(replica) == []
+
+
+def test_a_large_group_that_is_refused_costs_one_list(replica):
+    for number in range(256):
+        assert join(replica, number, 256) == Exceeded(exceeded(512, 0, 6).excesses, "PodGroup ga", 256)
+    assert len(replica.view.lists) <= 2  # one of them to begin the ledger
+    assert sum(call.startswith("replace") for call in replica.store.calls) == 0
 
 
 def test_two_replicas_that_see_old_ledgers_hold_room_once(replica):

@@ -25,7 +25,7 @@ from webhook.ledger.verdicts import (
 EIGHT = of_namespace(8)
 
 
-def group(*sizes, name="ga", gpus=4, at=0, present=(), number=1):
+def group(*sizes, name="ga", gpus=4, at=0, present=(), number=1, has_begun=False):
     """A group whose parts have these sizes, and pods with so many GPUs; a tuple says other GPUs of a part."""
     parts = []
     for place, size in enumerate(sizes):
@@ -33,7 +33,7 @@ def group(*sizes, name="ga", gpus=4, at=0, present=(), number=1):
         of = f"podgroups.scheduling.k8s.io/{name}//{place}"
         here = frozenset(map(uid, present)) if place == 0 else frozenset()
         parts.append(PartRequest(of, key_of(str(number), of), demand(each), count, here))
-    return GroupRequest(f"PodGroup {name}", tuple(parts), at)
+    return GroupRequest(f"PodGroup {name}", tuple(parts), at, has_begun=has_begun)
 
 
 class Book:
@@ -113,6 +113,7 @@ def test_parts_are_held_apart_and_a_dry_run_holds_nothing():
         pytest.param([1], group(3, gpus=2, present=[1]), 6, id="one pod came before the group"),
         pytest.param([1, 2, 3], group(3, gpus=2, present=[1, 2, 3]), 8, id="a pod more than a complete group needs"),
         pytest.param([1, 2], group(3, gpus=2, present=[1, 2]), 6, id="the last one is made anew"),
+        pytest.param([1, 2], group(4, gpus=2, present=[1, 2]), 8, id="it became larger after it was complete"),
     ],
 )
 def test_pods_that_are_there_already_need_no_room(present, asked, used):
@@ -121,6 +122,27 @@ def test_pods_that_are_there_already_need_no_room(present, asked, used):
         book.ask(pod, gpus=2)
     assert book.ask(7, asked) == Granted()
     assert book.used == used
+
+
+def test_a_pod_that_replaces_another_takes_a_unit_and_asks_for_no_others():
+    book = Book()
+    assert book.ask(7, group(3, has_begun=True)) == Granted()
+    assert (book.used, book.left) == (4, [])
+    book.remove(7)
+    book.ask(1, group(2))
+    assert book.ask(2, group(2, has_begun=True)) == Granted()
+    assert (book.used, book.left) == (8, [0])
+
+
+def test_all_parts_end_with_the_last_pod_of_the_group():
+    book, workers = Book(), group((3, 2), (1, 2))
+    book.ask(1, replace(workers, parts=workers.parts[::-1]))  # a head that is the only one of its part
+    assert sorted(book.left) == [0, 3]
+    book.ask(2, workers)
+    book.remove(1)
+    assert sorted(book.left) == [1, 2]
+    book.remove(2)
+    assert book.entries == Entries()
 
 
 def test_a_pod_that_never_came_gives_its_unit_back_and_the_last_one_ends_the_remainder():

@@ -25,6 +25,7 @@ OF_PODGROUP = pod(schedulingGroup={"podGroupName": "g"})
 OF_LWS = {LWS + "name": "g", LWS + "group-index": "2", LWS + "worker-index": "1"}
 OF_JOBSET = {JOBSET + "jobset-name": "g", JOBSET + "jobset-uid": UID, JOBSET + "replicatedjob-name": "w"}
 PODGROUP = made("podgroups.scheduling.k8s.io", {"schedulingPolicy": {"gang": {"minCount": 4}}})
+CONDITION = {"type": "PodGroupInitiallyScheduled", "status": "True"}
 LEADERS = {"size": 3, "leaderTemplate": TEMPLATE, "workerTemplate": TEMPLATE}
 JOBS = [
     {"name": "w", "replicas": 2, "template": {"spec": {"parallelism": 4, "completions": 3, "template": TEMPLATE}}},
@@ -83,11 +84,12 @@ SETS = [{"name": "main", "count": 5, "template": TEMPLATE}, {"name": "new", "cou
             made(
                 "workloads.kueue.x-k8s.io",
                 {"podSets": SETS},
-                admission={"podSetAssignments": [{"name": "main", "count": 3}]},
+                admission={"podSetAssignments": [{"name": "main", "count": 4}]},
+                reclaimablePods=[{"name": "main", "count": 1}],
             ),
             "workloads.kueue.x-k8s.io/g/",
             [("main", 3)],
-            id="a Workload of Kueue, as it was admitted",
+            id="a Workload of Kueue, as it was admitted, without pods that have finished",
         ),
         pytest.param(
             pod(annotations={"scheduling.k8s.io/group-name": "g"}),
@@ -145,11 +147,6 @@ def test_a_group_is_as_large_as_its_object_says(its_pod, raw, text, parts):
             made("workloads.kueue.x-k8s.io", {"podSets": SETS}),
             id="a Workload that is not admitted",
         ),
-        pytest.param(
-            OF_PODGROUP,
-            {**PODGROUP, "status": {"conditions": [{"type": "PodGroupInitiallyScheduled", "status": "True"}]}},
-            id="a group that was scheduled",
-        ),
         pytest.param(OF_PODGROUP, {**PODGROUP, "metadata": {}}, id="no uid"),
         pytest.param(
             OF_PODGROUP,
@@ -200,6 +197,23 @@ def test_pods_that_come_one_after_the_other_have_no_lease(key, spec, its_pod):
     assert group_of(named, made(key, spec), its_pod).is_lasting
     spec = {name: value for name, value in spec.items() if name != "startupPolicy"}
     assert not group_of(named, made(key, spec), its_pod).is_lasting
+
+
+@pytest.mark.parametrize(
+    ("key", "status", "begun", "started"),
+    [
+        ("podgroups.scheduling.k8s.io", {}, False, False),
+        ("podgroups.scheduling.k8s.io", {"conditions": [CONDITION | {"status": "False"}]}, False, False),
+        ("podgroups.scheduling.k8s.io", {"conditions": [CONDITION]}, True, True),
+        ("podgroups.scheduling.volcano.sh", {"phase": "Inqueue"}, False, False),
+        ("podgroups.scheduling.volcano.sh", {"phase": "Running"}, True, True),
+        ("podgroups.scheduling.k8s.io", {"replicatedJobsStatus": [{"ready": 0, "succeeded": 1}]}, True, False),
+    ],
+)
+def test_a_group_that_was_there_once_is_told_apart(key, status, begun, started):
+    raw = made(key, {"minMember": 3, **PODGROUP["spec"]}, **status)
+    found = group_of(group_in(f"{key}/g//"), raw)
+    assert (found.has_begun, found.has_started) == (begun, started)
 
 
 def test_pods_of_a_stateful_set_in_a_queue_have_no_lease():

@@ -89,7 +89,8 @@ class QuotaRequests:
                 of = f"{found.named.text}/{part.name}"
                 key = key_of(found.group.uid, of)
                 parts.append(PartRequest(of, key, demand, found.needed(part), found.present(part)))
-        return GroupRequest(found.named.called, tuple(parts), at, found.group.is_lasting)
+        group = found.group
+        return GroupRequest(found.named.called, tuple(parts), at, group.is_lasting, group.has_begun)
 
 
 NO_REQUESTS = QuotaRequests()

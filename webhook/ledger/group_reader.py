@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Semaphore
 from typing import TYPE_CHECKING, Any
@@ -70,9 +70,9 @@ class GroupReader:
         named = group_in(one.of)
         raw = None if named is None else self._object(named, one.demand.namespace, time.monotonic() + seconds)
         group = None if named is None or raw is None else group_of(named, raw)
-        if group is None or key_of(group.uid, one.of) != key:
+        if group is None or group.has_started or key_of(group.uid, one.of) != key:
             return None
-        return one.of_size(min(one.size, group.parts[0].size))
+        return replace(one, size=min(one.size, group.parts[0].size))
 
     def _object(self, named: NamedGroup, namespace: str, until: float) -> Mapping[str, Any] | None:
         place = namespace, named.kind.key, named.name

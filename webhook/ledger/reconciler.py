@@ -199,9 +199,10 @@ class Reconciler:
         """
         found: dict[bytes, tuple[Remainder, Remainder | None]] = {}
         groups = self._ledgers.context.groups
+        every = entries.remainders.values()
+        waiting = {one.group for one in every if one.left or one.members - ledger.cache.live_among(one.members)}
         for key, one in entries.remainders.items():
-            is_complete = not one.left and one.members <= ledger.cache.live_among(one.members)
-            if is_complete or one.has_expired(self._ledgers.context.wall()):
+            if one.group not in waiting or one.has_expired(self._ledgers.context.wall()):
                 found[key] = one, None
         held = [item for item in entries.remainders.items() if item[1].left and item[0] not in found]
         for key, one in random.sample(held, min(len(held), _MOST_READ)):

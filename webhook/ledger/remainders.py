@@ -34,8 +34,10 @@ class Remainder:
     def left(self) -> int:
         return max(0, self.size - len(self.members))
 
-    def of_size(self, size: int) -> "Remainder":
-        return self if size == self.size else replace(self, size=size)
+    @property
+    def group(self) -> tuple[str, str]:
+        """What the remainders of all parts of its group have in common."""
+        return self.demand.namespace, self.of.rpartition("/")[0]
 
     def has_expired(self, now: float) -> bool:
         """Whether its lease is over at `now`, in seconds since 1970."""
@@ -57,13 +59,14 @@ class PartRequest:
 class GroupRequest:
     """What the group of a pod needs of a quota. The first of the parts is the pod's own. `at` is in seconds since 1970.
 
-    `name` is for people, such as `PodGroup ga`.
+    `name` is for people, such as `PodGroup ga`. A group that `has_begun` gets no room that it has not got yet.
     """
 
     name: str
     parts: tuple[PartRequest, ...]
     at: int = 0
     is_lasting: bool = False
+    has_begun: bool = False
 
 
 def key_of(uid: str, of: str) -> bytes:
@@ -81,15 +84,16 @@ def joined(group: GroupRequest | None, uid: bytes, before: Mapping[bytes, Remain
         return changed
     for number, part in enumerate(group.parts):
         own, known = frozenset([uid] if number == 0 else ()), before.get(part.key)
-        if known is None:
+        if known is not None:
+            entered = max(group.at, known.entered)
+            changed[part.key] = replace(known, size=part.size, members=known.members | own, entered=entered)
+        elif not group.has_begun:
             members = part.present | own
-            now = Remainder(part.of, part.demand, part.size, members, group.at, group.is_lasting)
-        else:
-            entered = max(group.at, known.entered) if own else known.entered
-            now = replace(known, size=part.size, members=known.members | own, entered=entered)
-        if now != known and (known is not None or now.left):
-            changed[part.key] = now
-    return changed
+            changed[part.key] = Remainder(part.of, part.demand, part.size, members, group.at, group.is_lasting)
+    is_new = not any(part.key in before for part in group.parts)
+    if is_new and not any(one.left for one in changed.values()):
+        return {}
+    return {key: one for key, one in changed.items() if one != before.get(key)}
 
 
 def returned(
@@ -97,12 +101,14 @@ def returned(
 ) -> dict[bytes, Remainder | None]:
     """What becomes of remainders when the entries in `gone` go, and these are left; None for those that end.
 
-    A pod gives its unit back if it used all of it, because what it did not use may be in use elsewhere. A remainder
-    ends with its last pod.
+    A pod gives its unit back if it used all of it, because what it did not use may be in use elsewhere. The remainders
+    of a group end with its last pod.
     """
     changed: dict[bytes, Remainder | None] = {}
     for key, one in before.items():
-        if touched := one.members & gone.keys():
-            members = one.members - {uid for uid in touched if gone[uid] == one.demand}
-            changed[key] = replace(one, members=members) if any(uid in left for uid in members) else None
-    return changed
+        if lost := {uid for uid in one.members & gone.keys() if gone[uid] == one.demand}:
+            changed[key] = replace(one, members=one.members - lost)
+    now = {key: changed.get(key) or one for key, one in before.items()}
+    living = {one.group for one in now.values() if any(uid in left for uid in one.members)}
+    touched = {one.group for one in before.values() if one.members & gone.keys()}
+    return changed | {key: None for key, one in now.items() if one.group in touched - living}

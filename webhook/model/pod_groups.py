@@ -34,11 +34,17 @@ class GroupPart:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group as its object says it. `is_lasting`: its pods are made one after the other, when others are ready."""
+    """A group as its object says it. `is_lasting`: its pods are made one after the other, when others are ready.
+
+    A group that `has_begun` was there as a whole once, at least in a part: a pod of it that comes now replaces another
+    one, and others may have finished. One that `has_started` needs no more room.
+    """
 
     uid: str
     parts: tuple[GroupPart, ...]
     is_lasting: bool = False
+    has_begun: bool = False
+    has_started: bool = False
 
 
 def _label(key: str) -> Path:
@@ -89,12 +95,13 @@ _POD_SETS = templates_in("spec.podSets", "template", lambda one: count_of(one.ge
 
 
 def _admitted(raw: _Raw) -> Iterator[tuple[str, int | None, _Raw | None]]:
-    """The pod sets of a Workload of Kueue, as it was admitted."""
+    """The pod sets of a Workload of Kueue as it was admitted, without the pods that have finished."""
     assigned = listed(raw, "status", "admission", "podSetAssignments")
     counts = {text(one, "name"): part(one, "count") for one in assigned}
+    finished = {text(one, "name"): part(one, "count") for one in listed(raw, "status", "reclaimablePods")}
     for one in _POD_SETS(raw):
-        if one.group in counts:
-            yield one.group, count_of(counts[one.group], one.pods), one.pod
+        if one.group in counts and (count := count_of(counts[one.group], one.pods)) is not None:
+            yield one.group, max(0, count - (count_of(finished.get(one.group), 0) or 0)), one.pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,14 +256,14 @@ def group_in(of: str) -> NamedGroup | None:
 def group_of(named: NamedGroup, raw: Mapping[str, Any], pod: Mapping[str, Any] = MappingProxyType({})) -> Group | None:
     """The group that an object says, with the part of the pod first; None where it makes no demand on this pod.
 
-    It makes none if it is another object than the pod means, or has no such part, or has all its pods scheduled.
+    It makes none if it is another object than the pod means, or has no such part.
     """
     kind, uid = named.kind, text(raw, "metadata", "uid")
     owner = mapped(controller_of(pod))
     said = [text(pod, *kind.uid)] if kind.uid and pod else []
     if owner.get("kind") == kind.kind and str(owner.get("apiVersion")).startswith(f"{kind.group}/"):
         said.append(str(owner.get("uid")))
-    if not uid or any(one != uid for one in said) or _is_scheduled(raw):
+    if not uid or any(one != uid for one in said):
         return None
     read = islice(kind.parts(raw), _MOST_PARTS)
     found = [GroupPart(name, size, template) for name, size, template in read if size is not None]
@@ -264,10 +271,18 @@ def group_of(named: NamedGroup, raw: Mapping[str, Any], pod: Mapping[str, Any] =
     if not own or own[0].size > MOST_PODS:
         return None
     others = [one for one in found if one is not own[0] and one.size]
-    return Group(uid, (own[0], *others), kind.is_lasting(raw, pod))
+    has_started, ready = _has_started(raw), listed(raw, "status", "replicatedJobsStatus")
+    has_begun = has_started or any(part(one, key) for one in ready for key in ("ready", "succeeded"))
+    return Group(uid, (own[0], *others), kind.is_lasting(raw, pod), has_begun, has_started)
 
 
-def _is_scheduled(raw: Mapping[str, Any]) -> bool:
-    """Whether a PodGroup was scheduled once. This condition never reverts (scheduling/v1beta1/types.go)."""
-    found = ((text(one, "type"), text(one, "status")) for one in listed(raw, "status", "conditions"))
-    return ("PodGroupInitiallyScheduled", "True") in found
+_STARTED = frozenset(("PodGroupInitiallyScheduled", "PodsReady"))
+"""Conditions of a PodGroup of Kubernetes, where it never reverts (scheduling/v1beta1/types.go), and of Kueue."""
+_PHASES = frozenset(("Scheduled", "Running", "Completed", "Finished"))
+"""Phases of the PodGroups of Volcano and scheduler-plugins that have as many pods as they need."""
+
+
+def _has_started(raw: Mapping[str, Any]) -> bool:
+    conditions = listed(raw, "status", "conditions")
+    is_true = any(text(one, "type") in _STARTED and text(one, "status") == "True" for one in conditions)
+    return is_true or text(raw, "status", "phase") in _PHASES
