@@ -18,8 +18,10 @@ from tests.build import (
 from tests.ledger.small_cluster import seen_pod
 from tests.rules.every_rule import INJECTING
 from webhook.audit.documents import Document, DocumentError, read_text
+from webhook.audit.object_sources import Background, of_files
 from webhook.audit.review_objects import ReviewedObject, ReviewList, review
 from webhook.ledger.ledger_store import GpuPod
+from webhook.ledger.static_pods import StaticPods
 from webhook.policy.policy_set import PolicySet
 
 ENFORCED = policies(INJECTING | {"gpuLimits": {"maxPerPod": 4}})
@@ -176,3 +178,23 @@ def test_a_pod_that_was_taken_from_the_cluster_is_not_counted_again() -> None:
     again = pod(3, name="pod-1", uid="00000000-0000-0000-0000-000000000001")
     running = [seen_pod(1, NAMESPACE, 3)]
     assert allowed(again, pod(1), pod(1), using=limited(), running=running) == [True, True, False]
+
+
+@pytest.mark.parametrize(("running", "size", "allowed"), [(0, 3, 0), (0, 2, 2), (1, 3, 0), (2, 4, 2), (2, 3, 2)])
+def test_pods_that_start_together_count_together_with_those_that_run(running: int, size: int, allowed: int) -> None:
+    def member(name: str) -> dict[str, Any]:
+        raw = pod(1, name=name)
+        raw["spec"]["schedulingGroup"] = {"podGroupName": "ga"}
+        return raw
+
+    spec = {"schedulingPolicy": {"gang": {"minCount": size}}}
+    head = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup"}
+    group = {**head, "metadata": {"name": "ga", "namespace": NAMESPACE}, "spec": spec}
+    there = [{**member(f"r{number}"), "status": {"phase": "Running"}} for number in range(running)]
+    documents = [Document("f", number, number, obj) for number, obj in enumerate([group, member("a"), member("b")], 1)]
+    source = of_files(documents, NAMESPACE, Background(pods=StaticPods(there)))
+    quota = policies({"gpuQuota": {"gpus": running + (2 if running != 1 else 1)}})
+    items = review(documents, NAMESPACE, source.context(quota, "")).items
+    assert [item.is_allowed for item in items[1:]].count(True) == allowed
+    for item in items[1:]:
+        assert item.is_allowed or "PodGroup ga needs" in item.findings[0].message

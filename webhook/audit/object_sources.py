@@ -20,6 +20,7 @@ from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import ApiResource, Discovery
 from webhook.kubernetes.paged_list import RetryingReader
 from webhook.ledger.context import LedgerContext
+from webhook.ledger.group_reader import Groups
 from webhook.ledger.ledger_store import GpuPod, MemoryStore, Pods
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.pod_source import PodsAndClaims
@@ -118,6 +119,8 @@ class ObjectSource:
     """The API server's clock in seconds since 1970; None for objects of files."""
     scalers: Mapping[str, Sequence[Scaler]] = field(default_factory=dict)
     """Namespace -> what scales workloads there, where all objects are known before."""
+    groups: Groups | None = None
+    """The groups that pods start together with; None where it is not known which pods of a group are stored."""
     unsent: Callable[[], int] = lambda: 0
     """How many objects so far were left out of `documents` because the webhook is never asked about them."""
 
@@ -128,7 +131,7 @@ class ObjectSource:
 
         `now` is the moment for which exceptions are judged, in seconds since 1970; by default it is now.
         """
-        ledgers = Ledgers(LedgerContext(MemoryStore(), self.background.pods))
+        ledgers = Ledgers(LedgerContext(MemoryStore(), self.background.pods, groups=self.groups))
         moment = next((one for one in (now, self.now) if one is not None), time.time())
         facts = self.background.facts.with_images(images)
         return ReviewContext(policies, facts, ledgers, moment, directory=directory, scalers=self.scalers)
@@ -142,7 +145,12 @@ def of_files(documents: Sequence[Document | DocumentError], namespace: str, back
             makes_pods = bool(templates_of(document.object)) or is_pod(document.api_version, document.kind)
             owners.learn(document.object, is_audited=makes_pods)
     scalers = scalers_in(documents, namespace)
-    return ObjectSource(documents, owners, replace(background, facts=facts), namespace, scalers=scalers)
+    groups = None
+    if isinstance(background.pods, StaticPods):
+        raws = (document.object for document in documents if isinstance(document, Document))
+        groups = Groups(background.pods.members, raws, namespace)
+    background = replace(background, facts=facts)
+    return ObjectSource(documents, owners, background, namespace, scalers=scalers, groups=groups)
 
 
 def of_cluster(  # noqa: PLR0913  # all that is known of the cluster

@@ -290,6 +290,7 @@ def review_object(
 
 def _reserved(outcome: Outcome, document: Document, namespace: str, context: ReviewContext, held: InForce) -> Outcome:
     ledgers, uid = context.ledgers, _uid(mapped(document.object, "metadata"))
+    groups = ledgers.context.groups
     return reserved(
         outcome,
         namespace,
@@ -297,6 +298,7 @@ def _reserved(outcome: Outcome, document: Document, namespace: str, context: Rev
         facts_under(held.policy, context.facts),
         lambda requests: ledgers.reserve(uid, requests, time.monotonic() + _LEDGER_SECONDS),
         ledgers.context.pods.seen,
+        lambda: groups.of(document.object, namespace, _LEDGER_SECONDS) if groups is not None else None,
     )
 
 

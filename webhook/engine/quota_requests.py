@@ -72,7 +72,7 @@ class QuotaRequests:
     starts: bool = False
     made_alike: Callable[[Mapping[str, Any], Counting], Demand | None] | None = field(default=None, compare=False)
 
-    def together(self, found: FoundGroup | None, at: float) -> list[QuotaRequest]:
+    def together(self, found: FoundGroup | None, at: float = 0) -> list[QuotaRequest]:
         """The requests of a pod together with the group that was found for it; `at` is in seconds since 1970."""
         requests = [request for _, request in self.requests]
         if found is None:
@@ -191,12 +191,18 @@ def reserved(  # noqa: PLR0913, PLR0917  # what is reserved, and who is asked
     facts: ClusterFacts,
     ask: Callable[[Sequence[QuotaRequest]], Sequence[Verdict]],
     seen: Callable[[str], Iterable[GpuPod]] | None,
+    group: Callable[[], FoundGroup | None] = lambda: None,
 ) -> Outcome:
-    """The outcome of a pod after what it requests was entered, as by `entered`; a refused pod requests nothing."""
+    """The outcome of a pod after what it requests was entered, as by `entered`; a refused pod requests nothing.
+
+    `group` returns the group of the pod.
+    """
     if outcome.refusals or not quotas:
         return outcome
     pod = outcome.pod or pod_from_raw(outcome.object, outcome.policy.accelerators, namespace)
-    return entered(outcome, namespace, requests_of_pod(pod, namespace, quotas, facts), ask, seen)
+    wanted = requests_of_pod(pod, namespace, quotas, facts)
+    found = group() if wanted.made_alike is not None else None
+    return entered(outcome, namespace, wanted, lambda _: ask(wanted.together(found)), seen)
 
 
 def entered(

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Semaphore
@@ -13,7 +13,8 @@ from webhook.kubernetes.api_paths import path_of
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.pod_cache import Member
 from webhook.ledger.remainders import Remainder, key_of
-from webhook.model.pod_groups import Group, GroupPart, NamedGroup, group_in, group_of, named_groups
+from webhook.model.json_parts import mapped
+from webhook.model.pod_groups import GROUP_KINDS, Group, GroupPart, NamedGroup, group_in, group_of, named_groups
 
 if TYPE_CHECKING:  # without a cluster nothing is read
     from webhook.kubernetes.api_server import ApiServer
@@ -46,15 +47,22 @@ class FoundGroup:
         return max(0, part.size - without)
 
 
-class GroupReader:
-    """Reads groups. Threads may share it. `members` gives the stored pods of a group, by namespace and its text."""
+Members = Callable[[str, str], Mapping[bytes, Member]]
+"""Gives the stored pods of a group, by namespace and the text of the group."""
 
-    def __init__(self, server: "ApiServer", members: Callable[[str, str], Mapping[bytes, Member]]) -> None:
-        self._server = server
+
+class Groups:
+    """The groups among objects of files. Objects that name no namespace are in `namespace`."""
+
+    def __init__(self, members: Members, objects: Iterable[Mapping[str, Any]] = (), namespace: str = "") -> None:
         self._members = members
-        self._turns = Semaphore(_AT_A_TIME)
-        self._read: dict[tuple[str, str, str], tuple[float, Mapping[str, Any]]] = {}
-        self._may_not: set[str] = set()
+        self._objects: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+        for raw in objects:
+            group, kind = str(raw.get("apiVersion")).rpartition("/")[0], f"{str(raw.get('kind')).lower()}s"
+            metadata = mapped(raw, "metadata")
+            place = str(metadata.get("namespace") or namespace), f"{kind}.{group}", str(metadata.get("name"))
+            if place[1] in GROUP_KINDS:
+                self._objects[place] = {**raw, "metadata": {"uid": "/".join(place), **metadata}}
 
     def of(self, pod: Mapping[str, Any], namespace: str, seconds: float) -> FoundGroup | None:
         """The group that a pod starts together with; None where it names none that exists. Raises LedgerError."""
@@ -73,6 +81,20 @@ class GroupReader:
         if group is None or group.has_started or key_of(group.uid, one.of) != key:
             return None
         return replace(one, size=min(one.size, group.parts[0].size))
+
+    def _object(self, named: NamedGroup, namespace: str, until: float) -> Mapping[str, Any] | None:  # noqa: ARG002  # nothing takes time here
+        return self._objects.get((namespace, named.kind.key, named.name))
+
+
+class GroupReader(Groups):
+    """Reads groups. Threads may share it."""
+
+    def __init__(self, server: "ApiServer", members: Members) -> None:
+        super().__init__(members)
+        self._server = server
+        self._turns = Semaphore(_AT_A_TIME)
+        self._read: dict[tuple[str, str, str], tuple[float, Mapping[str, Any]]] = {}
+        self._may_not: set[str] = set()
 
     def _object(self, named: NamedGroup, namespace: str, until: float) -> Mapping[str, Any] | None:
         place = namespace, named.kind.key, named.name

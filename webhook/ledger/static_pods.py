@@ -11,7 +11,7 @@ from webhook.facts.facts import ClusterFacts
 from webhook.ledger.entries import reservation_key
 from webhook.ledger.gpu_pods import NO_POD, StoredPod, counted_once, placed, stored_claim, stored_from_raw
 from webhook.ledger.ledger_store import GpuPod
-from webhook.ledger.pod_cache import PodTable, is_covered
+from webhook.ledger.pod_cache import GroupMembers, PodTable, is_covered
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import claims_of
 from webhook.model.json_parts import mapped, part
@@ -42,7 +42,8 @@ class StaticPods:
         claims: Iterable[object] = (),
         known: ClusterFacts | None = None,
     ) -> None:
-        self._table = PodTable()
+        self._table, self._groups = PodTable(), GroupMembers()
+        self.members = self._groups.of
         self._now = now
         self.unreadable = 0
         names: dict[bytes, str] = {}
@@ -58,6 +59,7 @@ class StaticPods:
                 fault = _unnamed(error)
                 faults.setdefault(_VALUE.sub("", fault), (fault, []))[1].append(name)
                 continue
+            self._groups.put(stored)
             if stored.reserved:
                 made.append((raw, stored))
             if stored.gpu_pod is not None:
