@@ -94,7 +94,7 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
 
 @lru_cache(maxsize=4096)
 def _shared(makers: tuple[Member, ...]) -> tuple[Member, ...]:
-    return makers
+    return tuple((sys.intern(kind), name) for kind, name in makers)
 
 
 def _resource_names(spec: Mapping[str, Any]) -> Iterator[str]:

@@ -20,6 +20,7 @@ spec:
   replicas: %s
   rolloutStrategy: {rollingUpdateConfiguration: %s}
   leaderWorkerTemplate: {size: %s, workerTemplate: POD}"""
+ON_KNATIVE = "metadata: {annotations: {serving.kserve.io/deploymentMode: Serverless}}\n"
 ISVC = """apiVersion: serving.kserve.io/v1beta1
 kind: InferenceService
 spec:
@@ -80,6 +81,7 @@ def read(text: str) -> dict[str, Any]:
         (LWS % (2, "{maxSurge: 9}", 2), "a rolling update starts 4 pods more (maxSurge 9)", 8),
         (ISVC % (1, "image: x"), "a rolling update starts 1 pod more (maxSurge 25%)", 2),
         (ISVC % (1, "deploymentStrategy: {type: Recreate}"), "", 0),
+        (ON_KNATIVE + ISVC % (2, "image: x"), "a rolling update starts a revision beside the last", 4),
         (ISVC % (0, "maxReplicas: 3"), "maxReplicas is 3", 3),
         (KNATIVE % "{autoscaling.knative.dev/min-scale: '2'}", "a rolling update starts a revision beside the last", 4),
         (KNATIVE % "{autoscaling.knative.dev/max-scale: '7'}", "max-scale (maxReplicas) is 7", 7),

@@ -131,13 +131,18 @@ def _updates(group: str, kind: str, raw: Mapping[str, Any], usual: Pods) -> Iter
         if most < 100:
             why, percent = f"starts {most} % of the pods more (maxSurgePercent)", most
         remedy = "Set upgradeStrategy.type: None, or NewClusterWithIncrementalUpgrade with a small maxSurgePercent"
-    elif (group, kind) == ("serving.knative.dev", "Service"):
+    elif (group, kind) == ("serving.knative.dev", "Service") or _runs_on_knative(raw):
         why, remedy = "starts a revision beside the last (Knative has no maxSurge)", "Leave room for both"
     if why:
         most_pods = {path: pods + -(-pods * percent // 100) for path, pods in usual.items()}
         yield Peak(f"a rolling update {why}", most_pods, remedy, is_update=True, never_ends=True)
     elif (group, kind) in _ROLLING:
         yield from _rolling(raw, usual, *_ROLLING[group, kind])
+
+
+def _runs_on_knative(raw: Mapping[str, Any]) -> bool:
+    mode = part(raw, "metadata", "annotations", "serving.kserve.io/deploymentMode")
+    return raw.get("kind") == "InferenceService" and mode in ("Serverless", "Knative")
 
 
 def _rolling(  # noqa: PLR0913, PLR0917  # a row of _ROLLING
