@@ -13,7 +13,7 @@ from webhook.model.node import NodeClass, PriorityClass, RuntimeClass, Taint
 from webhook.model.selectors import Expression
 
 TIMES = float(os.environ.get("PROPERTY_TIMES", "1"))
-"""How many times the usual number of examples: CI takes as many, `make test` half, `make properties` ten times."""
+"""How many times the usual number of examples: CI takes as many, `make test` a quarter, `make properties` ten times."""
 
 
 def examples(usual: int) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.build import pod, review
+from tests.golden import golden
 from tests.policy.conftest import policy_text
 from tests.replicas import POLICY, Replica
 from webhook.admission import logs
@@ -167,16 +168,7 @@ def test_a_change_that_only_a_restart_takes_up_is_a_warning(replica: Replica) ->
 # What strangers may send, and what it may cost
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        pytest.param({"data": [1]}, id="a list"),
-        pytest.param({"data": {"a.yaml": {}}}, id="a map in place of a text"),
-        pytest.param({"binaryData": {"a.yaml": "é"}}, id="no base64"),
-        pytest.param({"metadata": []}, id="metadata of another kind"),
-        pytest.param({"data": {"../a.yaml": ""}}, id="a path"),
-    ],
-)
+@golden
 def test_what_no_api_server_would_send_is_refused_and_no_bug(replica: Replica, parts: dict[str, Any]) -> None:
     answer = replica.ask("/policies", config_map(MISTAKEN) | parts)
     assert (answer["allowed"], answer["status"]["code"]) == (False, 422)

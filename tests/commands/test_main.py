@@ -10,6 +10,7 @@ import yaml
 
 from tests.build import pod
 from tests.command_line import POLICY, gpu_policy
+from tests.golden import golden
 from webhook.commands.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -37,16 +38,7 @@ def test_options_can_come_from_the_environment(here: Path) -> None:
     assert gpu_policy("review", "good.yaml", env={"GPU_POLICY_REVIEW_POLICIES": "elsewhere"}).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "review good.yaml",
-        "audit good.yaml",
-        "audit good.yaml --against policies",
-        "policy check",
-        "policy show team",
-    ],
-)
+@golden
 def test_a_bad_policy_is_told_with_file_line_and_key_and_status_2(here: Path, command: str) -> None:
     (here / "policies" / "_default.yaml").write_text(POLICY.replace("maxPerPod", "maxPerPot"))
     (here / "policies" / "team.yaml").write_text("7")

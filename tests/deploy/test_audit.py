@@ -7,6 +7,7 @@ import pytest
 from deploy.generate import CHART, HelmError, render
 from tests import quick_yaml
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
+from tests.golden import golden
 from webhook.audit.review_objects import NEVER_SENT
 from webhook.commands.main import main
 from webhook.model.workloads import WORKLOADS
@@ -120,16 +121,7 @@ def test_no_two_audits_overlap_and_none_runs_for_ever() -> None:
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("schedule", "is_one"),
-    [
-        pytest.param("*/5 * * * *", True, id="five fields"),
-        pytest.param("@daily", True, id="a name"),
-        pytest.param("hourly", False, id="a name without its sign"),
-        pytest.param("* * * *", False, id="four fields"),
-        pytest.param("", False, id="nothing"),
-    ],
-)
+@golden
 def test_a_schedule_is_one_of_a_cron_job(schedule: str, is_one: bool) -> None:
     if is_one:
         assert audited(schedule=schedule).one("CronJob")["spec"]["schedule"] == schedule

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-import pytest
-
 from tests.deploy.manifests import needs_helm, rendered
+from tests.golden import golden
 from webhook.doctor.installation import Place, WebhookDeployment
 from webhook.doctor.rights import needed
 
@@ -20,22 +19,7 @@ def granted(role: dict[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    "values",
-    [
-        pytest.param({}, id="self-managed"),
-        pytest.param({"certificates": {"source": "certManager"}}, id="cert-manager"),
-        pytest.param(
-            {"certificates": {"source": "existing", "existing": {"secretName": "mine"}}},
-            id="a certificate of one's own",
-        ),
-        pytest.param({"registries": {"enabled": True}}, id="look-ups"),
-        pytest.param({"quota": {"enabled": False}}, id="no quotas"),
-        pytest.param({"warnings": {"events": False}}, id="no Events"),
-        pytest.param({"policies": {"objects": False}}, id="no objects of policies"),
-        pytest.param({"warnings": {"events": False}, "quota": {"enabled": False}}, id="no quotas and no Events"),
-    ],
-)
+@golden
 def test_the_rights_that_are_needed_are_those_that_the_chart_grants(values: dict[str, Any]) -> None:
     objects = rendered(values)
     asked = {

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from tests.build import FACTS, WORKLOADS, container, pod, policy, requests_only, workload
+from tests.golden import golden
 from tests.judged_workloads import (
     ENFORCING,
     EXPOSED,
@@ -157,16 +158,7 @@ def test_what_is_new_in_an_update_is_said(old: Any, new: dict[str, Any], groups:
     assert [finding.about.partition(" (")[0].removeprefix("pod template of ") for finding in found] == groups
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "is_said"),
-    [
-        pytest.param(1, 2, False, id="still fits"),
-        pytest.param(2, 4, True, id="passes it now"),
-        pytest.param(4, 5, False, id="passed it before"),
-        pytest.param(5, 4, False, id="less, and still too many"),
-        pytest.param(5, 2, False, id="fits again"),
-    ],
-)
+@golden
 def test_a_total_is_said_when_it_begins_to_pass_the_quota(before: int, after: int, is_said: bool) -> None:
     assert bool(said(training(workers=after), own(gpus=32), old=training(workers=before))) is is_said
 

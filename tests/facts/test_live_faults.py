@@ -258,6 +258,7 @@ def test_closing_takes_less_than_two_seconds(server, tmp_path, during):
         assert time.monotonic() - began < 2
         if during != "a list":  # which cannot be interrupted; its thread ends with the answer, or with the process
             assert not [thread for thread in enumerate_threads() if thread.name == "watch-nodes"]
+        server.vanish()
 
 
 BROKEN: dict[str, Any] = {

@@ -5,24 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden import golden
 from webhook.kubernetes.api_paths import CORE, path_of
 
 _BY_HAND = re.compile(r"/namespaces/\{")
 _MADE_IN = {"webhook/kubernetes/api_paths.py", "certs/cluster.py"}
 
 
-@pytest.mark.parametrize(
-    ("parts", "path"),
-    [
-        pytest.param({}, "/api/v1/pods", id="all"),
-        pytest.param({"namespace": "team"}, "/api/v1/namespaces/team/pods", id="a namespace"),
-        pytest.param({"namespace": "team", "name": "p"}, "/api/v1/namespaces/team/pods/p", id="one"),
-        pytest.param(
-            {"namespace": "x/../../y"}, "/api/v1/namespaces/x%2F..%2F..%2Fy/pods", id="a namespace that is a path"
-        ),
-        pytest.param({"name": "a?b#c%2f"}, "/api/v1/pods/a%3Fb%23c%252f", id="signs of addresses"),
-    ],
-)
+@golden
 def test_every_part_of_a_path_is_quoted(parts, path):
     assert path == path_of(CORE, "pods", **parts)
 

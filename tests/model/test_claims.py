@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden import golden
 from webhook.model.accelerators import BUILT_IN, Accelerators, Declared, Vendor
 from webhook.model.claims import CLAIM, TEMPLATE, Devices, PodResourceClaim, ResourceClaim, claim_from, claims_of
 
@@ -138,16 +139,7 @@ def test_a_pod_names_its_claims(entry: Any, found: PodResourceClaim) -> None:
     assert list(claims_of([entry])) == [found]
 
 
-@pytest.mark.parametrize(
-    ("name", "are", "may_be"),
-    [
-        ("gpu.nvidia.com", True, True),
-        ("mig.nvidia.com", True, True),
-        ("gpu.amd.com", True, True),
-        ("gpu.example.com", False, True),
-        ("mrdma.google.com", False, False),
-    ],
-)
+@golden
 def test_whether_devices_are_gpus_follows_from_what_is_known_of_their_class(name: str, are: bool, may_be: bool) -> None:
     devices = Devices(name)
     assert (are, may_be) == (devices.are_gpus(BUILT_IN), devices.may_be_gpus(BUILT_IN))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.golden import golden
 from tests.strategies import GPU_NAMES, LOOK_ALIKES
 from webhook.model.accelerators import Vendor
 from webhook.model.pod_reader import pod_from_raw
@@ -71,17 +72,7 @@ def test_gpus_are_read_from_limits_then_requests(resources, expected):
     assert pod([], [{"name": "c", "resources": resources}]).gpu_count == expected
 
 
-@pytest.mark.parametrize(
-    ("resource", "nvidia", "passthrough"),
-    [
-        ("nvidia.com/gpu", True, False),
-        ("nvidia.com/gpu.shared", True, False),
-        ("nvidia.com/mig-1g.10gb", True, False),
-        ("nvidia.com/pgpu", False, True),
-        ("nvidia.com/GA102GL_A10", False, True),
-        ("amd.com/gpu", False, False),
-    ],
-)
+@golden
 def test_a_gpu_that_goes_to_a_virtual_machine_is_not_used_by_containers(resource, nvidia, passthrough):
     found = pod([], [container(1, resource=resource)])
     assert found.requests_gpus_of(Vendor.NVIDIA) is nvidia

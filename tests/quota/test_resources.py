@@ -2,10 +2,10 @@
 
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import golden
 from tests.strategies import checked
 from webhook.model.accelerators import accelerator
 from webhook.quota.amounts import amounts
@@ -51,16 +51,6 @@ def test_spellings_of_a_slice_are_one():
     assert {entered_name(f"amd.com/cpx_nps{n}", frozenset()) for n in range(999)} == {"amd.com/cpx_nps1"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("nvidia.com/gpu", id="GPU"),
-        pytest.param("nvidia.com/mig-1g.10gb", id="slice"),
-        pytest.param("nvidia.com/mig-1c.3g.40gb", id="compute instance"),
-        pytest.param("nvidia.com/mig-1g.10gb.shared", id="shared slice"),
-        pytest.param("nvidia.com/GA102GL_A10", id="limited by name"),
-        pytest.param("nvidia.com/GRID_T4-16Q", id="weighed by name"),
-    ],
-)
+@golden
 def test_what_counts_in_its_own_way_keeps_its_name(name):
     assert entered_name(name, QUOTA.counting.named) == name

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.facts.samples import node
+from tests.golden import golden
 from tests.gpus import discovered_labels as labels
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
 from tests.rules.samples import container, each, is_left_alone, messages, mutated, pod, settings_of, violations
@@ -181,22 +182,7 @@ def test_requests_only_count_for_the_maximum_too():
     assert len(messages(RULE, asking(9), {"maxPerPod": 8, "maxPerContainer": 8})) == 3
 
 
-@pytest.mark.parametrize(
-    ("gpus", "most", "message"),
-    [
-        (8, 8, None),
-        (0, 0, None),
-        (9, 8, "requests 9 GPUs; the policy allows at most 8 per container. Request 8 or fewer."),
-        (2, 1, "requests 2 GPUs; the policy allows at most 1 per container. Request 1 or fewer."),
-        (1, 0, "requests 1 GPU; the policy allows none for a container. Remove it."),
-        (2, 0, "requests 2 GPUs; the policy allows none for a container. Remove them."),
-        (
-            "1e19",
-            8,
-            "requests 9223372036854775807 GPUs; the policy allows at most 8 per container. Request 8 or fewer.",
-        ),
-    ],
-)
+@golden
 def test_a_container_may_ask_for_the_maximum_and_not_for_one_more(gpus, most, message):
     found = messages(RULE, pod(container(gpus=gpus)), {"maxPerContainer": most})
     assert found == ([f"spec.containers[trainer].resources: {message}"] if message else [])

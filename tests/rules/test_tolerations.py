@@ -7,6 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.golden import golden
 from tests.rules.rule_case import RuleCase, RulePods, any_of
 from tests.rules.samples import Cluster, container, each, is_left_alone, mutated, pod, settings_of
 from tests.strategies import tolerations
@@ -97,16 +98,7 @@ def test_an_entry_without_resources_is_for_every_gpu():
     assert is_left_alone(RULE, pod(container()), {"add": [SKU]})
 
 
-@pytest.mark.parametrize(
-    ("glob", "resource", "concerned"),
-    [
-        ("nvidia.com/*", "nvidia.com/mig-1g.10gb", True),
-        ("nvidia.com/mig-*", "nvidia.com/gpu", False),
-        ("nvidia.com/gpu", "nvidia.com/gpu.shared", False),
-        ("*", "amd.com/gpu", True),
-        ("nvidia.com/*", "amd.com/gpu", False),
-    ],
-)
+@golden
 def test_resources_limit_an_entry_to_pods_that_ask_for_them(glob, resource, concerned):
     raw = pod(container(gpus=1, resource=resource))
     assert is_left_alone(RULE, raw, {"add": [{**SKU, "resources": [glob]}]}) is not concerned

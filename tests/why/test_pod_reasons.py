@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden import golden
 from tests.why.samples import NOTHING_AROUND, around, event, node, pod, seen, why
 from webhook.why.explanation import ReasonCode
 from webhook.why.observed import ObservedPod, QueueEntry, Surroundings
@@ -262,17 +263,7 @@ def test_texts_of_tenants_are_cut() -> None:
         assert all(len(clue.message) <= 2000 for clue in found.evidence)
 
 
-@pytest.mark.parametrize(
-    "status",
-    [
-        pytest.param({"conditions": "none"}, id="conditions"),
-        pytest.param({"conditions": [None, 1, {"type": "PodScheduled", "message": 5}]}, id="items"),
-        pytest.param(
-            {"containerStatuses": [None, {"state": 7}, {"state": {"waiting": {"reason": ["x"]}}}]}, id="states"
-        ),
-        pytest.param({"phase": 5, "reason": {}, "message": []}, id="texts"),
-    ],
-)
+@golden
 @pytest.mark.parametrize("spec", [{}, {"nodeName": "a"}, {"schedulingGates": [None, 3, {"name": 4}]}], ids=str)
 def test_no_shape_of_a_status_is_an_error(status: dict[str, Any], spec: dict[str, Any]) -> None:
     """Whoever may write the status of a pod may write anything."""

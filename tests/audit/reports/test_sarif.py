@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from tests.audit.reports.any_report import REPORTS, SOME
 from tests.audit.reports.sarif_subset import SUBSET
 from tests.audit.sample_report import EVIL, NOTEBOOK, TRAINER, empty, sample, sample_of_files
+from tests.golden import golden
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level, SourceLine
 from webhook.audit.reports import as_sarif
@@ -79,16 +80,7 @@ def test_a_result_is_where_its_document_begins() -> None:
     assert place_of(FOUND) == {"artifactLocation": artifact, "region": REGION}
 
 
-@pytest.mark.parametrize(
-    ("path", "uri"),
-    [
-        pytest.param("./a//b/../c.yaml", "a/c.yaml", id="made short"),
-        pytest.param("two words.yaml", "two%20words.yaml", id="a space"),
-        pytest.param("c:d#e?f%g.yaml", "c%3Ad%23e%3Ff%25g.yaml", id="what a URI would take for its own"),
-        pytest.param("é.yaml", "%C3%A9.yaml", id="a letter beyond ASCII"),
-        pytest.param("a\nb\x00.yaml", "a%0Ab%00.yaml", id="control characters"),
-    ],
-)
+@golden
 def test_paths_are_uris_from_the_working_directory(path: str, uri: str) -> None:
     artifact = place_of(replace(FOUND, source=SourceLine(path, 14)))["artifactLocation"]
     assert artifact == {"uri": uri, "uriBaseId": "%SRCROOT%"}

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden import golden
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import Template, templates_of
 from webhook.model.workloads.template import is_placeholder
@@ -57,16 +58,7 @@ def test_a_placeholder_is_told_from_what_only_looks_odd(value: object, expected:
     assert is_placeholder(value) is expected
 
 
-@pytest.mark.parametrize(
-    "resources",
-    [
-        pytest.param({"limits": {"nvidia.com/gpu": "{{n}}"}}, id="a number in limits"),
-        pytest.param({"limits": {"nvidia.com/gpu": 1}, "requests": {"nvidia.com/gpu": "{{n}}"}}, id="in requests"),
-        pytest.param({"limits": {"{{resource}}": 1}}, id="a resource"),
-        pytest.param({"limits": "{{limits}}"}, id="all limits"),
-        pytest.param("{{resources}}", id="all resources"),
-    ],
-)
+@golden
 def test_nothing_is_said_of_pods_that_may_ask_for_any_number_of_gpus(resources: object) -> None:
     assert of_workflow(container=container(resources=resources)) == ()
     assert of_workflow(container=container(), sidecars=[{"name": "a", "resources": resources}]) == ()
