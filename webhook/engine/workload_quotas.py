@@ -17,7 +17,7 @@ from webhook.model.json_parts import text
 from webhook.model.pod import Pod
 from webhook.model.wording import counted
 from webhook.model.workloads import Template
-from webhook.model.workloads.peaks import Group, Peak, Pods, Scaler, group_of, peaks_of, starts_now
+from webhook.model.workloads.peaks import Gang, Peak, Pods, Scaler, group_of, peaks_of, starts_now
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.policy.policy_set import ConfiguredRule, Policy
@@ -193,7 +193,7 @@ class _Together:
             finding = replace(finding, field=first.template.place("spec"), about=first.about)
         return Told(first, (self.quota.key, self.limit, key), finding)
 
-    def never(self, group: Group | None) -> Told | None:
+    def never(self, group: Gang | None) -> Told | None:
         """That the pods, or those of one group, do not fit although nothing else is in use."""
         if self.total() <= self.limit.hard:
             return None
@@ -225,7 +225,7 @@ def _tail(peak: Peak, fits: int) -> str:
 
 
 def _not_now(  # noqa: PLR0913, PLR0917  # all that decides
-    pods: _Together, now: InUse, old: _Together | None, raw: Mapping[str, Any], group: Group | None, peaks: list[Peak]
+    pods: _Together, now: InUse, old: _Together | None, raw: Mapping[str, Any], group: Gang | None, peaks: list[Peak]
 ) -> Iterator[Told]:
     """That one pod, one group, all pods, or the pods that an update adds, do not fit into what is free.
 

@@ -35,7 +35,7 @@ class Peak:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Gang:
     """The pods that are of use only together. An object has `number` such groups; `name` is for messages."""
 
     name: str
@@ -256,17 +256,17 @@ def _fan_outs(spec: Mapping[str, Any], templates: Sequence[Template]) -> Iterato
 # Groups
 
 
-def group_of(raw: Mapping[str, Any], templates: Sequence[Template]) -> Group | None:
+def group_of(raw: Mapping[str, Any], templates: Sequence[Template]) -> Gang | None:
     """The pods that are of use only together, where these are not simply all pods; None where nothing is known."""
     usual = {one.path: one.pods for one in templates if one.pods}
     spec, kind = mapped(raw, "spec"), text(raw, "kind")
     if kind == "LeaderWorkerSet" and (number := replicas(spec)) and sum(usual.values()) > number:
-        return Group("one group", {path: pods // number for path, pods in usual.items()}, number)
+        return Gang("one group", {path: pods // number for path, pods in usual.items()}, number)
     if text(raw, "apiVersion").startswith("batch.volcano.sh/") and kind == "Job":
         total, least = sum(usual.values()), count_of(spec.get("minAvailable"), None)
         if not least or least >= total:
-            return Group("the job", usual)
-        return Group("minAvailable", dict.fromkeys(usual, least)) if len(usual) == 1 else None
+            return Gang("the job", usual)
+        return Gang("minAvailable", dict.fromkeys(usual, least)) if len(usual) == 1 else None
     if cluster := _ray_cluster(raw):
         found = {one.path: one.pods for one in templates if one.pods and one.group == "head"}
         least_of = {name: one for _, name, one in entries(cluster, "workerGroupSpecs", named_by="groupName")}
@@ -274,7 +274,7 @@ def group_of(raw: Mapping[str, Any], templates: Sequence[Template]) -> Group | N
             if one.pods and (workers := least_of.get(one.group)) is not None:
                 least = product(count_of(workers.get("minReplicas"), 0), count_of(workers.get("numOfHosts"), 1))
                 found[one.path] = min(least or 0, one.pods)
-        return Group("its minimum", found)
+        return Gang("its minimum", found)
     return None
 
 
