@@ -150,8 +150,10 @@ def test_pods_of_a_queue_start_while_the_quota_has_room(quotas: QuotaSite, queue
     eventually(lambda: len(quotas.entered(f"namespace.{queued}")) == 2)
 
 
-def test_jobs_and_deployments_of_a_queue_use_no_more_than_the_quota(quotas: QuotaSite, queued: str) -> None:
-    plane = quotas.plane
+def test_jobs_and_deployments_of_a_queue_use_no_more_than_the_quota(
+    cluster: ControlPlane, quotas: QuotaSite, queued: str
+) -> None:
+    plane = cluster
     template = {"spec": gpu_pod("", 1)["spec"] | {"restartPolicy": "Never"}}
     job = {"metadata": {"name": "job"}, "spec": {"parallelism": 3, "completions": 3, "template": template}}
     web = deployment("web", gpu_pod("", 1))
