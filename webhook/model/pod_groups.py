@@ -59,11 +59,6 @@ _Raw = Mapping[str, Any]
 _Parts = Callable[[_Raw], Iterator[tuple[str, int | None, _Raw | None]]]
 
 
-def _minimum(*path: str) -> _Parts:
-    """The reader of kinds that say how many pods, and nothing of what these are."""
-    return lambda raw: iter([("", count_of(part(raw, *path), 1), None)])
-
-
 def _templates(change: Callable[[_Raw], _Raw]) -> _Parts:
     """The reader of kinds with templates, of the object as `change` leaves it: with one group, and its minimum."""
 
@@ -133,16 +128,21 @@ class GroupKind:
         return f"{self.resource}.{self.group}"
 
 
+def _pod_group(group: str, version: str, names: tuple[Path, ...], *minimum: str) -> GroupKind:
+    """A PodGroup, which says how many pods start together at the least, and nothing of what these are."""
+
+    def read(raw: _Raw) -> Iterator[tuple[str, int | None, _Raw | None]]:
+        yield "", count_of(part(raw, "spec", *minimum), 1), None
+
+    return GroupKind(group, "PodGroup", (version,), names, read)
+
+
 _LWS, _JOBSET, _KUEUE = "leaderworkerset.sigs.k8s.io/", "jobset.sigs.k8s.io/", "kueue.x-k8s.io/"
+_IN_POD = ("spec", "schedulingGroup", "podGroupName")
+_VOLCANO = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
 
 _KINDS = (
-    GroupKind(
-        "scheduling.k8s.io",
-        "PodGroup",
-        ("v1beta1",),
-        (("spec", "schedulingGroup", "podGroupName"),),
-        _minimum("spec", "schedulingPolicy", "gang", "minCount"),
-    ),
+    _pod_group("scheduling.k8s.io", "v1beta1", (_IN_POD,), "schedulingPolicy", "gang", "minCount"),
     GroupKind(
         "leaderworkerset.x-k8s.io",
         "LeaderWorkerSet",
@@ -187,27 +187,9 @@ _KINDS = (
         part=_label("ray.io/group"),
         words={"headgroup": "head"},
     ),
-    GroupKind(
-        "scheduling.volcano.sh",
-        "PodGroup",
-        ("v1beta1",),
-        (_annotation("scheduling.k8s.io/group-name"), _annotation("scheduling.volcano.sh/group-name")),
-        _minimum("spec", "minMember"),
-    ),
-    GroupKind(
-        "scheduling.run.ai",
-        "PodGroup",
-        ("v2alpha2",),
-        (_annotation("pod-group-name"),),
-        _minimum("spec", "minMember"),
-    ),
-    GroupKind(
-        "scheduling.x-k8s.io",
-        "PodGroup",
-        ("v1alpha1",),
-        (_label("scheduling.x-k8s.io/pod-group"),),
-        _minimum("spec", "minMember"),
-    ),
+    _pod_group("scheduling.volcano.sh", "v1beta1", tuple(map(_annotation, _VOLCANO)), "minMember"),
+    _pod_group("scheduling.run.ai", "v2alpha2", (_annotation("pod-group-name"),), "minMember"),
+    _pod_group("scheduling.x-k8s.io", "v1alpha1", (_label("scheduling.x-k8s.io/pod-group"),), "minMember"),
 )
 """The kinds, of which a pod may name several: the group is the first whose object exists. The names of labels are those
 of kubernetes (scheduling/v1beta1), lws, kueue (pkg/controller/constants), jobset, kuberay (utils/constant.go),
@@ -240,9 +222,11 @@ def named_groups(pod: object) -> Iterator[NamedGroup]:
     """The groups that a pod names."""
     for kind in _KINDS:
         name = next((found for path in kind.names if (found := text(pod, *path))), "")
-        within, said = text(pod, *kind.within) if kind.within else "", text(pod, *kind.part) if kind.part else ""
+        if not name:
+            continue
+        within, said = (text(pod, *path) if path else "" for path in (kind.within, kind.part))
         own = kind.words.get(said, said if kind.otherwise is None else kind.otherwise)
-        if name and len(name) <= _LONGEST and not any("/" in one for one in (name, within, own)):
+        if len(name) <= _LONGEST and not any("/" in one for one in (name, within, own)):
             yield NamedGroup(kind, name, within, own)
 
 
