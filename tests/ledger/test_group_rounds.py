@@ -1,12 +1,15 @@
 """What ends the room that is held for a group: its pods, its object, its lease; and nothing is held for nobody."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.ledger.bookkeeping import IN_FLIGHT, demand, exceeded, of_namespace, uid
 from tests.ledger.reconciling import Kept
 from webhook.kubernetes.api_errors import RefusedError, UnreachableError
 from webhook.ledger.group_reader import GroupReader
-from webhook.ledger.ledger_store import MemoryStore
+from webhook.ledger.ledger_store import LedgerError, MemoryStore
+from webhook.ledger.pod_source import PodsAndClaims
 from webhook.ledger.remainders import LEASE, GroupRequest, PartRequest, key_of
 from webhook.ledger.verdicts import Exceeded, Granted, QuotaRequest
 
@@ -159,3 +162,9 @@ def test_what_is_held_counts_as_used_and_unconfirmed(replica):
     replica.reconciler.reconcile()
     usage = replica.reconciler.usage[VISION.key]
     assert (usage.used[VISION.limits[0]], usage.unconfirmed) == (6, 2)
+
+
+def test_nothing_is_said_of_a_group_until_pods_were_listed_once():
+    """The pods of it that are there already would ask for room again."""
+    with pytest.raises(LedgerError, match="pods are being listed"):
+        PodsAndClaims(SimpleNamespace(now=lambda: 0.0)).members("vision", "podgroups.scheduling.k8s.io/ga/")

@@ -33,7 +33,7 @@ from webhook.ledger.gpu_pods import (
 )
 from webhook.ledger.group_reader import GroupReader
 from webhook.ledger.ledger_store import GpuPod, LedgerError
-from webhook.ledger.pod_cache import PodCache, is_covered
+from webhook.ledger.pod_cache import Member, PodCache, is_covered
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM
 from webhook.model.globs import is_glob
@@ -287,10 +287,16 @@ class PodsAndClaims:
         self._cluster: Callable[[], ClusterFacts | None] = lambda: None
         self.named, self.stored_now, self.has_namespace = pods.named, pods.stored_now, pods.has_namespace
         self.gated_among = pods.gated_among
-        self.groups = GroupReader(server, pods.members)
+        self.groups = GroupReader(server, self.members)
 
     def know(self, cluster: Callable[[], ClusterFacts | None]) -> None:
         self._cluster = cluster
+
+    def members(self, namespace: str, group: str) -> Mapping[bytes, Member]:
+        """The stored pods of a group, which need no more room. Raises LedgerError until pods were listed once."""
+        if not self._pods.watch.health.loaded:
+            raise LedgerError("pods are being listed")
+        return self._pods.members(namespace, group)
 
     def listen(self, gone: Callable[[], None]) -> None:
         """Call `gone` in the thread of a watch after pods or claims are gone. It has to be quick."""
