@@ -197,14 +197,17 @@ OF_SERVICES = (
     {"labels": {"component": "singleuser-server"}, "ownerReferences": _owned_by("ReplicaSet", controller=True)},
 )
 """Metadata of pods as controllers and JupyterHub make them."""
+FRACTIONS = (
+    {"annotations": {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}},
+    {"annotations": {"gpu-memory": "8192"}},
+)
+"""Metadata of pods with parts of GPUs."""
 METADATA = (
     None,
     {},
     {"name": "p", "annotations": {"a/b_c": "d"}, "labels": None, "ownerReferences": None},
     {"name": "p", "labels": {"app": "chat"}, "ownerReferences": _owned_by("ReplicaSet")},
     {"labels": {}, "annotations": {}, "ownerReferences": _owned_by("DaemonSet", controller=True)},
-    {"annotations": {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}},
-    {"annotations": {"gpu-memory": "8192"}},
     *OF_SERVICES,
 )
 PRIORITIES = (
@@ -265,7 +268,12 @@ def pods(draw: st.DrawFn, *, with_gpus: bool = True) -> dict[str, Any]:
     )
     spec |= {**draw(optional), **draw(_some(PRIORITIES))}
     # A copy, so that no two parts of the pod are one object.
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": draw(_some(METADATA)), "spec": spec}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": draw(_some((*METADATA, *(FRACTIONS if with_gpus else ())))),
+        "spec": spec,
+    }
     result: dict[str, Any] = json.loads(json.dumps(pod))
     return result
 

@@ -282,6 +282,8 @@ def test_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what_is
         "pods": ({"get", "list", "watch"}, None),  # which are counted, or have a claim made for them
         "events": ({"create"}, None),  # with warnings, about pods that are stored; none is changed or deleted
         "replicasets": ({"get"}, None),  # whose Deployment gets the Event
+        # What says how many pods start together, when one of them starts.
+        **dict.fromkeys(("jobsets", "leaderworkersets", "podgroups", "rayclusters", "workloads"), ({"get"}, None)),
         "namespaces": ({"get"}, None),  # one at a time, so that no ledger is begun for one that does not exist
         # What was counted is written there, one object for each quota; no answer depends on it.
         "gpupolicies": ({"get", "list", "watch", "create", "update", "delete"}, None),  # to be read by people alone

@@ -1,8 +1,6 @@
 """Groups of pods on a real API server with the PodGroups of Kubernetes: each is in a quota whole or not at all."""
 
-import random
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -10,7 +8,7 @@ import pytest
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.objects import gpu_pod
-from tests.e2e.quota_fixtures import create, pods
+from tests.e2e.quota_fixtures import create
 from tests.e2e.quota_site import QuotaSite, quota_policy
 from webhook.ledger.entries import entries_in
 
@@ -118,59 +116,3 @@ def test_room_is_free_again_once_the_object_does_not_need_it(
         assert status == 200, answer
     eventually(lambda: held(groups, namespace) == [])
     assert create(groups, namespace, gpu_pod("notebook", 4))[0] == 201
-
-
-def test_groups_and_single_pods_race_over_replicas_that_are_killed(
-    groups: QuotaSite, make_namespace: Namespaces
-) -> None:
-    """Never more than the quota, no group that began stays half, and nothing is held in the end."""
-    namespace, plane = make_namespace("many"), groups.plane
-    source = random.Random(39)
-    sizes = {f"g{number}": (source.randint(2, 5), source.randint(1, 3)) for number in range(24)}
-    for name, (size, _) in sizes.items():
-        podgroup(plane, namespace, name, size)
-
-    def tried(manifest: dict[str, Any]) -> int:
-        status, said = create(groups, namespace, manifest)
-        assert status in {201, 403, 429, 500, 503, 504}, said
-        return status
-
-    def work(name: str) -> str:
-        size, gpus = sizes[name]
-        for number in range(size):
-            for attempt in range(60):
-                status = tried(member(f"{name}-{number}-{attempt}", name, gpus))
-                if status == 201:
-                    break
-                if status == 403:
-                    assert not number, f"{name} began and is refused"
-                    return "refused"
-            else:
-                return "given up"
-        return "in"
-
-    def single(number: int) -> str:
-        name = f"one-{number}"
-        if tried(gpu_pod(name, 1)) == 201 and number % 2:
-            plane.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}?gracePeriodSeconds=0")
-        return ""
-
-    def used() -> int:
-        limits = (pod["spec"]["containers"][0]["resources"]["limits"] for pod in pods(plane, namespace))
-        found = sum(int(one["nvidia.com/gpu"]) for one in limits)
-        assert found <= MOST
-        return found
-
-    with ThreadPoolExecutor(64) as threads:
-        asked = [threads.submit(work, name) for name in sizes] + [threads.submit(single, n) for n in range(60)]
-        groups.replicas.running[0].kill()
-        while not all(one.done() for one in asked):
-            used()
-        results = [one.result() for one in asked]
-    assert results.count("in")
-    assert "given up" not in results
-    for name, result in zip(sizes, results, strict=False):
-        there = sum(pod["metadata"]["name"].startswith(f"{name}-") for pod in pods(plane, namespace))
-        assert there == (sizes[name][0] if result == "in" else 0), name
-    plane.raw("DELETE", f"/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0")
-    eventually(lambda: groups.entered(f"namespace.{namespace}") == set() and held(groups, namespace) == [])

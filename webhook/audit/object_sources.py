@@ -20,7 +20,7 @@ from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import ApiResource, Discovery
 from webhook.kubernetes.paged_list import RetryingReader
 from webhook.ledger.context import LedgerContext
-from webhook.ledger.group_reader import Groups
+from webhook.ledger.group_reader import GroupSource
 from webhook.ledger.ledger_store import GpuPod, MemoryStore, Pods
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.pod_source import PodsAndClaims
@@ -119,7 +119,7 @@ class ObjectSource:
     """The API server's clock in seconds since 1970; None for objects of files."""
     scalers: Mapping[str, Sequence[Scaler]] = field(default_factory=dict)
     """Namespace -> what scales workloads there, where all objects are known before."""
-    groups: Groups | None = None
+    groups: GroupSource | None = None
     """The groups that pods start together with; None where it is not known which pods of a group are stored."""
     unsent: Callable[[], int] = lambda: 0
     """How many objects so far were left out of `documents` because the webhook is never asked about them."""
@@ -148,7 +148,7 @@ def of_files(documents: Sequence[Document | DocumentError], namespace: str, back
     groups = None
     if isinstance(background.pods, StaticPods):
         raws = (document.object for document in documents if isinstance(document, Document))
-        groups = Groups(background.pods.members, raws, namespace)
+        groups = GroupSource(background.pods.members, raws, namespace)
     background = replace(background, facts=facts)
     return ObjectSource(documents, owners, background, namespace, scalers=scalers, groups=groups)
 

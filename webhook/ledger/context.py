@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from webhook.ledger.ledger_store import LedgerStore, Pods
 
 if TYPE_CHECKING:  # without a cluster no group is read
-    from webhook.ledger.group_reader import Groups
+    from webhook.ledger.group_reader import GroupSource
 
 
 class Observer:
@@ -75,7 +75,7 @@ class LedgerContext:
     which are never stored."""
     tells_usage: bool = True
     """Whether refusals say how much is in use, and by which pods of the requesting namespace."""
-    groups: "Groups | None" = None
+    groups: "GroupSource | None" = None
     """Reads the groups that pods name; without it, every pod counts by itself."""
     wall: Clock = time.time
     """Seconds since 1970, by which all replicas measure the leases of groups."""

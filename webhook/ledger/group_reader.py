@@ -51,7 +51,7 @@ Members = Callable[[str, str], Mapping[bytes, Member]]
 """Gives the stored pods of a group, by namespace and the text of the group."""
 
 
-class Groups:
+class GroupSource:
     """The groups among objects of files. Objects that name no namespace are in `namespace`."""
 
     def __init__(self, members: Members, objects: Iterable[Mapping[str, Any]] = (), namespace: str = "") -> None:
@@ -86,7 +86,7 @@ class Groups:
         return self._objects.get((namespace, named.kind.key, named.name))
 
 
-class GroupReader(Groups):
+class GroupReader(GroupSource):
     """Reads groups. Threads may share it."""
 
     def __init__(self, server: "ApiServer", members: Members) -> None:
