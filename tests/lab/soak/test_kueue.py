@@ -107,10 +107,10 @@ def queued(quotas: QuotaSite, make_namespace: Callable[[str], str], tmp_path: Pa
         objects = {
             "ResourceFlavor": {"metadata": {"name": "default"}},
             "ClusterQueue": {
-                "metadata": {"name": "all"},
+                "metadata": {"name": namespace},
                 "spec": {"namespaceSelector": {}, "resourceGroups": [group]},
             },
-            "LocalQueue": {"metadata": {"name": "main", "namespace": namespace}, "spec": {"clusterQueue": "all"}},
+            "LocalQueue": {"metadata": {"name": "main", "namespace": namespace}, "spec": {"clusterQueue": namespace}},
         }
         for kind, raw in objects.items():
             written = yaml.safe_dump({"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, **raw})
