@@ -239,8 +239,9 @@ def _not_now(  # noqa: PLR0913, PLR0917  # all that decides
     alone = [one for one in pods.outcomes if pods.each[one.template.path] > free and (one.template.pods or old is None)]
 
     def told(asked: Fraction, whose: str, tail: str, outcomes: Sequence[TemplateOutcome], remedy: str = "") -> Told:
-        largest = largest_of(now.pods, limit, quota) if now.tells else None
-        found = quota_wording.not_free(quota, pods.excess(asked, taken), largest, whose, tail, remedy)
+        largest, excess = largest_of(now.pods, limit, quota) if now.tells else None, pods.excess(asked, taken)
+        said = f"{whose} {quota_wording.asked_for(asked, excess)}{tail}"
+        found = quota_wording.not_free(quota, excess, largest, said, remedy)
         return pods.told(("now", asked), found, outcomes)
 
     if alone and (not already or (more > free and (old is None or pods.number() > old.number()))):

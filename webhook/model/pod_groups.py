@@ -219,7 +219,7 @@ class NamedGroup:
 
 
 def named_groups(pod: object) -> Iterator[NamedGroup]:
-    """The groups that a pod names."""
+    """The groups that a pod names, as it says itself: at most one of each kind, and perhaps none that exists."""
     for kind in _KINDS:
         name = next((found for path in kind.names if (found := text(pod, *path))), "")
         if not name:

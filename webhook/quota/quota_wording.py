@@ -180,16 +180,13 @@ def at_peak(quota: Quota, excess: Excess, why: str, pods: int, tail: str) -> str
     return f"{why}, so {request} {asked_for(excess.asks, excess)} together; {allowed}{tail}"
 
 
-def not_free(  # noqa: PLR0913, PLR0917  # all that it says
-    quota: Quota,
-    excess: Excess,
-    largest: Sequence[tuple[str, Fraction]] | None,
-    whose: str,
-    tail: str,
-    remedy: str,
+def not_free(
+    quota: Quota, excess: Excess, largest: Sequence[tuple[str, Fraction]] | None, asks: str, remedy: str
 ) -> tuple[str, str]:
-    """Found and remedy of pods that do not fit beside what is in use now. `largest` is as in `exceeded`."""
-    asks = f"{whose} {asked_for(excess.asks, excess)}{tail}"
+    """Found and remedy of pods that do not fit beside what is in use now. `largest` is as in `exceeded`.
+
+    `asks` says who requests how much.
+    """
     if largest is None:
         return (
             f"{asks}, more than is free of {_gpus(excess.limit.hard, excess.limit)}",

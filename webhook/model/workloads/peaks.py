@@ -96,7 +96,8 @@ def peaks_of(raw: Mapping[str, Any], templates: Sequence[Template], scalers: Ite
 # Updates
 
 _SURGE = "Set strategy Recreate, or maxSurge: 0"
-_ROLLING: Mapping[tuple[str, str], tuple[str, str, object, object, str]] = {
+_Row = tuple[str, str, object, object, str]
+_ROLLING: Mapping[tuple[str, str], _Row] = {
     ("apps", "Deployment"): ("spec.strategy", "rollingUpdate", "25%", "25%", _SURGE),
     ("argoproj.io", "Rollout"): ("spec.strategy", "canary", "25%", "25%", "Set maxSurge: 0"),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
@@ -137,7 +138,7 @@ def _updates(group: str, kind: str, raw: Mapping[str, Any], usual: Pods) -> Iter
         most_pods = {path: pods + -(-pods * percent // 100) for path, pods in usual.items()}
         yield Peak(f"a rolling update {why}", most_pods, remedy, is_update=True, never_ends=True)
     elif (group, kind) in _ROLLING:
-        yield from _rolling(raw, usual, *_ROLLING[group, kind])
+        yield from _rolling(raw, usual, _ROLLING[group, kind])
 
 
 def _runs_on_knative(raw: Mapping[str, Any]) -> bool:
@@ -145,9 +146,8 @@ def _runs_on_knative(raw: Mapping[str, Any]) -> bool:
     return raw.get("kind") == "InferenceService" and mode in ("Serverless", "Knative")
 
 
-def _rolling(  # noqa: PLR0913, PLR0917  # a row of _ROLLING
-    raw: Mapping[str, Any], usual: Pods, place: str, field: str, surge: object, unavailable: object, remedy: str
-) -> Iterator[Peak]:
+def _rolling(raw: Mapping[str, Any], usual: Pods, row: _Row) -> Iterator[Peak]:
+    place, field, surge, unavailable, remedy = row
     strategy = mapped(raw, *place.split("."))
     if text(strategy, "type") in ("Recreate", "OnDelete"):
         return
