@@ -9,8 +9,10 @@ import pytest
 from tests.ledger.bookkeeping import demand, exceeded, of_namespace, shared_quota, uid
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.ledger.entries import Entries, entries_from_raw
+from webhook.ledger.group_reader import FoundGroup
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.plan import BatchPlan, Unconfirmed, corrected
+from webhook.ledger.pod_cache import Member
 from webhook.ledger.remainders import LEASE, GroupRequest, PartRequest, Remainder, key_of
 from webhook.ledger.verdicts import (
     Correction,
@@ -21,6 +23,7 @@ from webhook.ledger.verdicts import (
     QuotaRequest,
     TooManyUnconfirmed,
 )
+from webhook.model.pod_groups import group_in, group_of
 
 EIGHT = of_namespace(8)
 
@@ -353,3 +356,24 @@ def test_no_half_group_rests_while_its_object_stands(seed):
             assert verdict == Granted() or not members
             members += verdict == Granted()
         assert book.used <= 12
+
+
+@pytest.mark.parametrize(
+    ("together", "stored", "needed"),
+    [
+        (None, [True], 5),
+        (None, [True, False], 4),
+        ({"nvidia.com/gpu": "16"}, [True], 4),
+        ({"nvidia.com/gpu": "17", "cpu": "9"}, [True], 4),
+        ({"nvidia.com/gpu": "80"}, [True, False], 4),
+        ({"cpu": "9"}, [True], 0),
+        ({"nvidia.com/gpu": "lots"}, [True], 0),
+    ],
+)
+def test_a_pod_group_needs_no_more_gpus_than_it_says(together, stored, needed):
+    spec = {"minMember": 5} | ({} if together is None else {"minResources": together})
+    raw = {"metadata": {"uid": "u"}, "spec": spec}
+    named = group_in("podgroups.scheduling.volcano.sh/ga//")
+    members = {uid(number): Member("", has_gpus) for number, has_gpus in enumerate(stored)}
+    found = FoundGroup(named, group_of(named, raw), members)
+    assert found.needed(found.group.parts[0], demand(4)) == needed

@@ -88,7 +88,7 @@ class QuotaRequests:
             if demand is not None and not demand.is_too_large:
                 of = f"{found.named.text}/{part.name}"
                 key = key_of(found.group.uid, of)
-                parts.append(PartRequest(of, key, demand, found.needed(part), found.present(part)))
+                parts.append(PartRequest(of, key, demand, found.needed(part, demand), found.present(part)))
         group = found.group
         return GroupRequest(found.named.called, tuple(parts), at, group.is_lasting, group.has_begun)
 

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Semaphore
@@ -15,6 +16,9 @@ from webhook.ledger.pod_cache import Member
 from webhook.ledger.remainders import Remainder, key_of
 from webhook.model.json_parts import mapped
 from webhook.model.pod_groups import GROUP_KINDS, Group, GroupPart, NamedGroup, group_in, group_of, named_groups
+from webhook.model.quantity import parse_quantity
+from webhook.model.shape import FormatError
+from webhook.quota.quotas import Demand
 
 if TYPE_CHECKING:  # without a cluster nothing is read
     from webhook.kubernetes.api_server import ApiServer
@@ -41,10 +45,21 @@ class FoundGroup:
         """The stored pods with GPUs of a part."""
         return frozenset(uid for uid, one in self.members.items() if one.has_gpus and part.name in (one.part, ""))
 
-    def needed(self, part: GroupPart) -> int:
-        """How many pods with GPUs a part needs. Where nothing is known of its pods, some may have none."""
-        without = sum(1 for one in self.members.values() if not one.has_gpus) if part.template is None else 0
-        return max(0, part.size - without)
+    def needed(self, part: GroupPart, demand: Demand) -> int:
+        """How many pods with this demand a part needs. A part without a template may have pods without GPUs, too."""
+        if part.template is not None:
+            return part.size
+        with_gpus = max(0, part.size - sum(1 for one in self.members.values() if not one.has_gpus))
+        together = self.group.resources
+        if together is None:
+            return with_gpus
+        return min([with_gpus, *(_amount(together.get(name)) // units for name, units in demand.gpus if units)])
+
+
+def _amount(quantity: object) -> int:
+    with suppress(FormatError):
+        return max(0, int(parse_quantity(quantity)))
+    return 0
 
 
 Members = Callable[[str, str], Mapping[bytes, Member]]

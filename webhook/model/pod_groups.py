@@ -36,6 +36,7 @@ class GroupPart:
 class Group:
     """A group as its object says it. `is_lasting`: its pods are made one after the other, when others are ready.
 
+    `resources` are what its pods request together, as `minResources` has them; None where nothing says so.
     A group that `has_begun` was there as a whole once, at least in a part: a pod of it that comes now replaces another
     one, and others may have finished. One that `has_started` needs no more room.
     """
@@ -45,6 +46,7 @@ class Group:
     is_lasting: bool = False
     has_begun: bool = False
     has_started: bool = False
+    resources: Mapping[str, Any] | None = None
 
 
 def _label(key: str) -> Path:
@@ -129,7 +131,7 @@ class GroupKind:
 
 
 def _pod_group(group: str, version: str, names: tuple[Path, ...], *minimum: str) -> GroupKind:
-    """A PodGroup, which says how many pods start together at the least, and nothing of what these are."""
+    """A PodGroup. It says how many pods start together at the least, and at most what these request together."""
 
     def read(raw: _Raw) -> Iterator[tuple[str, int | None, _Raw | None]]:
         yield "", count_of(part(raw, "spec", *minimum), 1), None
@@ -257,7 +259,9 @@ def group_of(named: NamedGroup, raw: Mapping[str, Any], pod: Mapping[str, Any] =
     others = [one for one in found if one is not own[0] and one.size]
     has_started, ready = _has_started(raw), listed(raw, "status", "replicatedJobsStatus")
     has_begun = has_started or any(part(one, key) for one in ready for key in ("ready", "succeeded"))
-    return Group(uid, (own[0], *others), kind.is_lasting(raw, pod), has_begun, has_started)
+    together = part(raw, "spec", "minResources")  # of Volcano and scheduler-plugins
+    resources = together if isinstance(together, dict) else None
+    return Group(uid, (own[0], *others), kind.is_lasting(raw, pod), has_begun, has_started, resources)
 
 
 _STARTED = frozenset(("PodGroupInitiallyScheduled", "PodsReady"))
