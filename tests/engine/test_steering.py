@@ -252,10 +252,11 @@ def test_a_pod_that_another_policy_steered_off_the_nodes_that_fit_is_not_refused
         pytest.param("DaemonSet", [OLD_T4], [FindingKind.VIOLATION], id="no node can run it, for each node"),
     ],
 )
+@pytest.mark.parametrize("by", [NEW_CUDA, policy({"gpuTypes": {"denied": ["T4"]}})], ids=["cudaDriver", "gpuTypes"])
 def test_a_template_is_told_of_nodes_that_its_pods_cannot_be_kept_off(
-    kind: str, nodes: list[dict[str, str]], said: list[FindingKind]
+    kind: str, nodes: list[dict[str, str]], said: list[FindingKind], by: Policy
 ) -> None:
-    outcome = engine.validate_workload(workload(kind, trainer()), "team", NEW_CUDA, cluster(*nodes))
+    outcome = engine.validate_workload(workload(kind, trainer()), "team", by, cluster(*nodes))
     assert ([finding.kind for finding in outcome.findings], outcome.patch) == (said, ())
 
 

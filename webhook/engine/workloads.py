@@ -190,8 +190,9 @@ def _before(old: Mapping[str, Any], context: _Context) -> list[TemplateOutcome]:
 def _judge(workload: Mapping[str, Any], template: Template, context: _Context) -> TemplateOutcome:
     """Judge a pod of a template, completed as it will be when it is created.
 
-    Rules that steer do not complete pods that are made for one node each. Rules that judge by nodes do not judge pods
-    whose nodes a queue will choose. Raises ShapeError, with a place in the pod, for a malformed template.
+    Rules that steer do not complete pods that are made for one node each, and only warn where some of the nodes do not
+    suit. Rules that judge by nodes do not judge pods whose nodes a queue will choose. Raises ShapeError, with a place
+    in the pod, for a malformed template.
     """
     held = context.held(lambda: subject_of_template(workload, template))
     judging = completing = held.policy
@@ -207,6 +208,8 @@ def _judge(workload: Mapping[str, Any], template: Template, context: _Context) -
     found += [*outcome.findings, *_unrepaired(template, outcome.injections)]
     found += _of_replicas(template, pod, held.policy, facts)
     found = [one for one in found if not (template.is_unknown(one.field) or (template.is_queued and one.follows_nodes))]
+    if template.is_per_node:
+        found = [replace(one, kind=FindingKind.ADVICE, refuses=False) if one.is_kept_off else one for one in found]
     if not any(finding.refuses for finding in found):
         wanted = requests_of_pod(pod, context.namespace, held.quotas, facts)
         found += [replace(one, remedy=addressed(one.remedy, held.policy.contact)) for one in wanted.findings]

@@ -54,19 +54,20 @@ def expected() -> Counter[str]:
     tops = range(len(kinds))
     makers = sorted(tops, key=lambda number: kinds[number] in _MAKE_MAKERS)
     pods = [makers[number % len(makers)] for number in range(PODS)]
-    verdicts = Counter(map(_verdict, tops)) + Counter(_verdict(top, at % NODES) for at, top in enumerate(pods))
+    verdicts = Counter(_verdict(top, is_daemon=kinds[top] == "DaemonSet") for top in tops)
+    verdicts += Counter(_verdict(top, at % NODES) for at, top in enumerate(pods))
     return verdicts + Counter(pods=PODS, workloads=len(tops), read=PODS + len(tops))
 
 
-def _verdict(number: int, node: int | None = None) -> str:
+def _verdict(number: int, node: int | None = None, *, is_daemon: bool = False) -> str:
     """What an audit says of a workload, or of a pod of it on a node: too many GPUs for their namespace, GPUs without
-    asking, or GPUs of a model that is denied.
+    asking, or GPUs of a model that is denied, which some nodes of a DaemonSet have.
     """
     gpus = _gpus(number)
     is_denied = node is not None and "H100" in PRODUCTS[node % len(PRODUCTS)]
     if gpus > number % NAMESPACES % 8 + 1 or _takes_what_it_finds(number) or (gpus and is_denied):
         return "refused"
-    return "completed" if gpus else "nothing"
+    return "nothing" if not gpus else "warned" if is_daemon else "completed"
 
 
 def _tops(plane: ControlPlane) -> Iterator[Raw]:
