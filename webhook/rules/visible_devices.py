@@ -151,18 +151,9 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         pod = changed(pod, containers=tuple([one for one in pod.containers if not exempt.holds(one)]))
         if not pod.containers:
             return
-    for one in _Judge(pod, settings, facts).findings():
-        yield replace(one, remedy=_IF_ON_PURPOSE) if _is_agent(pod) else one
-
-
-def _is_agent(pod: Pod) -> bool:
-    """Whether a pod without GPUs looks like an agent of its node."""
-    if pod.gpus or pod.resource_claims:
-        return False
-    return pod.owner_kind == "DaemonSet" or any(
-        _AGENT.search(one.image.rpartition("/")[2]) or ("NVIDIA_DRIVER_CAPABILITIES", "utility") in one.env
-        for one in pod.containers
-    )
+    judge = _Judge(pod, settings, facts)
+    for one in judge.findings():
+        yield replace(one, remedy=_IF_ON_PURPOSE) if judge.is_agent else one
 
 
 class _Judge:
@@ -172,6 +163,17 @@ class _Judge:
         self.pod, self.settings, self.facts = pod, settings, facts
         self.runtime = _runtime(pod, settings, facts)
         self.claims = _gpu_claims(pod, facts, CLAIM, TEMPLATE) if pod.resource_claims else frozenset()
+
+    @cached_property
+    def is_agent(self) -> bool:
+        """Whether a pod without GPUs looks like an agent of its node."""
+        pod = self.pod
+        if pod.gpus or pod.resource_claims:
+            return False
+        return pod.owner_kind == "DaemonSet" or any(
+            _AGENT.search(one.image.rpartition("/")[2]) or ("NVIDIA_DRIVER_CAPABILITIES", "utility") in one.env
+            for one in pod.containers
+        )
 
     def findings(self) -> Iterator[Violation | Advice]:
         pod, settings = self.pod, self.settings
