@@ -13,11 +13,12 @@ import yaml
 from click.testing import Result
 
 from tests.audit.audits import stored
-from tests.audit.pretended_cluster import DEPLOYMENTS, Cluster, pretended
+from tests.audit.pretended_cluster import DEPLOYMENTS, SERVED, Cluster, pretended
 from tests.build import NODES as NODE_OBJECTS
 from tests.build import RUNTIME_CLASS, pod, workload
 from tests.command_line import gpu_policy
 from tests.facts.fake_api_server import NODES, PODS, always
+from tests.facts.served_kinds import aggregated
 from tests.golden import golden
 from webhook.audit.writing import FORMATS
 
@@ -241,6 +242,23 @@ def test_what_may_not_be_listed_is_an_error_and_the_rest_is_audited(here: Path, 
     (error,) = found["errors"]
     assert (result.exit_code, "forbidden" in error["message"]) == (2, True)
     assert found["counts"]["pods"] + found["counts"]["workloads"] > 0
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_autoscalers_of_a_cluster_are_compared_with_quotas(here: Path, cluster: Cluster, is_made: bool) -> None:
+    """One that KEDA or another controller made says what its maker says."""
+    path, kind = "/apis/autoscaling/v2/horizontalpodautoscalers", "HorizontalPodAutoscaler"
+    served = {**SERVED, "autoscaling": [("v2", {kind: "horizontalpodautoscalers"})]}
+    cluster.server.instead["/api"] = cluster.server.instead["/apis"] = aggregated(served)
+    deployment = stored(workload("Deployment", pod(1)), 1)
+    cluster.server.objects[DEPLOYMENTS] = [deployment]
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment["metadata"]["name"]}
+    scaler = {"metadata": {"name": "h", "namespace": "team"}, "spec": {"scaleTargetRef": target, "maxReplicas": 9}}
+    cluster.server.objects[path] = [stored(scaler, 8, {**deployment, "kind": "ScaledObject"} if is_made else None)]
+    told = "maxReplicas of HorizontalPodAutoscaler h is 9, so 9 pods request 9 GPUs together"
+    assert audit(here, cluster).stdout.count(told) == (not is_made)
+    cluster.server.instead[path] = always(403, {"kind": "Status", "message": "forbidden"})
+    assert [one["message"][:23] for one in json.loads(audit(here, cluster).stdout)["errors"]] == [kind]
 
 
 def test_namespaces_are_left_out_or_looked_into_as_asked(here: Path, cluster: Cluster) -> None:

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.audit.audits import stored
 from tests.build import pod
 from tests.command_line import POLICY, gpu_policy
+from tests.facts.fake_api_server import PODS, always, fake_api_server
+from tests.facts.served_kinds import aggregated
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,6 +117,39 @@ def test_the_namespace_given_is_that_of_objects_that_name_none(here: Path) -> No
     (item,) = review_json("none.yaml", "--namespace", "lax")["items"]
     assert (item["object"]["namespace"], item["policy"], item["allowed"]) == ("lax", "lax", True)
     assert gpu_policy("review", "bad.yaml", "-n", "lax").exit_code == 1
+
+
+GROUP = "/apis/scheduling.k8s.io/v1beta1/namespaces/team/podgroups/ga"
+FORBIDDEN = always(403, {"kind": "Status", "message": "forbidden"})
+
+
+@pytest.mark.parametrize(
+    ("stored_pods", "path", "told"),
+    [
+        pytest.param(0, "", "PodGroup ga needs 8 GPUs for 2 pods together; GPU quota 'team' allows 6 GPUs", id="new"),
+        pytest.param(1, "", "requested 4, used 4 of 6 (2 free)", id="one of it is stored"),
+        pytest.param(0, GROUP, "", id="it must not be read"),
+        pytest.param(0, "/api/v1/namespaces/team/pods", "the ledger of GPU quota 'team' cannot be", id="nor its pods"),
+    ],
+)
+def test_pods_are_judged_with_the_group_that_the_cluster_has(
+    here: Path, caplog: pytest.LogCaptureFixture, stored_pods: int, path: str, told: str
+) -> None:
+    quota = POLICY.replace("_default", "team").partition("rules:")[0] + "rules: {gpuQuota: {mode: enforce, gpus: 6}}\n"
+    (here / "policies" / "team.yaml").write_text(quota)
+    member = pod(4, spec={"schedulingGroup": {"podGroupName": "ga"}})
+    (here / "member.yaml").write_text(yaml.safe_dump(member))
+    with fake_api_server() as server:
+        server.instead["/api"] = server.instead["/apis"] = aggregated({"": [("v1", {"Pod": "pods"})]})
+        spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+        server.instead[GROUP] = always(200, {"metadata": {"name": "ga", "uid": "1"}, "spec": spec})
+        server.objects[PODS] = [stored(member, number) for number in range(stored_pods)]
+        if path:
+            server.instead[path] = FORBIDDEN
+        result = gpu_policy("review", "member.yaml", "--kubeconfig", server.kubeconfig(here))
+    assert told in " ".join(result.output.split())
+    assert result.exit_code == bool(told)
+    assert ("pods of a PodGroup are counted one by one" in caplog.text) == (path == GROUP)
 
 
 def test_the_inventory_says_what_the_cluster_has(here: Path) -> None:

@@ -153,7 +153,8 @@ CLASSES = {
     ("resource.k8s.io", "resourceclaimtemplates"),
     ("resource.k8s.io", "resourceslices"),
 }
-READ = {("", "nodes"), ("", "pods"), *CLASSES, *((kind.group, kind.resource) for kind in WORKLOADS.values())}
+SCALERS = {("autoscaling", "horizontalpodautoscalers"), ("keda.sh", "scaledobjects")}
+READ = {("", "nodes"), ("", "pods"), *CLASSES, *SCALERS, *((kind.group, kind.resource) for kind in WORKLOADS.values())}
 WRITTEN = {
     ("wgpolicyk8s.io", "policyreports"),
     ("wgpolicyk8s.io", "clusterpolicyreports"),

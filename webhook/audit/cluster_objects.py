@@ -169,17 +169,16 @@ class ClusterObjects:
                 yield self._document(found)
             else:
                 yield found
-        yield from self._claims()
+        yield from (one for one in self.of_kinds([(GROUP, CLAIM)]) if isinstance(one, Document))  # count in quotas
 
-    def _claims(self) -> Iterator[Document]:
-        """The resource claims, which count against quotas; none if they cannot be listed."""
-        try:
-            resource = self._discovery.find(GROUP, CLAIM)
-        except ApiServerError:
-            return
-        for found in self._read(resource) if resource is not None else ():
-            if not isinstance(found, DocumentError):
-                yield self._document(found)
+    def of_kinds(self, kinds: Iterable[tuple[str, str]]) -> Iterator[Document | DocumentError]:
+        """The objects of these kinds, each with its group; none of a kind that the cluster does not serve."""
+        for group, kind in kinds:
+            resource = None
+            with suppress(ApiServerError):  # iterating says it
+                resource = self._discovery.find(group, kind)
+            for found in self._read(resource) if resource is not None else ():
+                yield found if isinstance(found, DocumentError) else self._document(found)
 
     def _missing_namespaces(self) -> Iterator[DocumentError]:
         """Errors for namespaces that do not exist; the API server would answer their lists with no objects."""

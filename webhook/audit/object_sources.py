@@ -6,10 +6,11 @@ Nodes, classes, resource claims and slices of a live cluster are read once, befo
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import chain
 from typing import Any
 
-from webhook.audit.cluster_objects import ClusterObjects, Listing, NamespaceScope, Progress
+from webhook.audit.cluster_objects import SECONDS, ClusterObjects, Listing, NamespaceScope, Progress
 from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.review_objects import ReviewContext, scalers_in, with_input_claims
@@ -20,16 +21,17 @@ from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import ApiResource, Discovery
 from webhook.kubernetes.paged_list import RetryingReader
 from webhook.ledger.context import LedgerContext
-from webhook.ledger.group_reader import GroupSource
+from webhook.ledger.gpu_pods import COUNTING
+from webhook.ledger.group_reader import GroupReader, GroupSource
 from webhook.ledger.ledger_store import GpuPod, MemoryStore, Pods
 from webhook.ledger.ledgers import Ledgers
-from webhook.ledger.pod_source import PodsAndClaims
+from webhook.ledger.pod_source import PODS, PodLists, PodsAndClaims
 from webhook.ledger.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 from webhook.model.resource_slices import SLICE
-from webhook.model.workloads import RUNTIMES, TRAINER, is_pod, templates_of
-from webhook.model.workloads.peaks import Scaler
+from webhook.model.workloads import RUNTIMES, TRAINER, is_made_or_ending, is_pod, templates_of
+from webhook.model.workloads.peaks import SCALERS, Scaler
 from webhook.policy.policy_set import PolicySet
 
 _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
@@ -98,6 +100,8 @@ class Background:
     facts: ClusterFacts = field(default_factory=ClusterFacts)
     pods: Pods = field(default_factory=StaticPods)
     counted: Iterable[GpuPod] | None = None
+    groups: Callable[[Iterable[Mapping[str, Any]], str], GroupSource] | None = None
+    """The groups among objects, whose namespace is given where they name none, and those of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +149,13 @@ def of_files(documents: Sequence[Document | DocumentError], namespace: str, back
             makes_pods = bool(templates_of(document.object)) or is_pod(document.api_version, document.kind)
             owners.learn(document.object, is_audited=makes_pods)
     scalers = scalers_in(documents, namespace)
-    groups = None
+    groups = background.groups
     if isinstance(background.pods, StaticPods):
-        raws = (document.object for document in documents if isinstance(document, Document))
-        groups = GroupSource(background.pods.members, raws, namespace)
+        groups = partial(GroupSource, background.pods.members)
+    raws = (document.object for document in documents if isinstance(document, Document))
+    found = None if groups is None else groups(raws, namespace)
     background = replace(background, facts=facts)
-    return ObjectSource(documents, owners, background, namespace, scalers=scalers, groups=groups)
+    return ObjectSource(documents, owners, background, namespace, scalers=scalers, groups=found)
 
 
 def of_cluster(  # noqa: PLR0913  # all that is known of the cluster
@@ -161,23 +166,28 @@ def of_cluster(  # noqa: PLR0913  # all that is known of the cluster
     accelerators: Accelerators = BUILT_IN,
     *,
     on_node: Callable[[Mapping[str, Any]], object] = lambda _node: None,
+    reads_scalers: bool = False,
 ) -> ObjectSource:
     """The objects of a cluster. They are read while they are iterated; `on_progress` is called with the progress.
 
     `facts` are known facts about the cluster; without them its nodes and classes are read first, and `on_node` is
-    called with each node.
+    called with each node. With `reads_scalers` the source knows what scales workloads.
     """
     errors: tuple[DocumentError, ...] = ()
     if facts is None:
         facts, errors = read_facts(server, accelerators, on_node)
     objects = ClusterObjects(server, scope, on_progress)
+    found = list(objects.of_kinds(SCALERS if reads_scalers else ()))
+    faults = [one for one in found if isinstance(one, DocumentError)]
+    scaling = [one for one in found if isinstance(one, Document) and not is_made_or_ending(one.object)]  # by another
     return ObjectSource(
-        chain(errors, objects),
+        chain(errors, faults, objects),
         objects.owners,
         Background(facts),
         is_cluster=True,
         scope=scope,
         now=server.now(),
+        scalers=scalers_in(scaling, ""),
         unsent=lambda: objects.unsent,
     )
 
@@ -187,4 +197,13 @@ def read_background(
 ) -> tuple[Background, tuple[DocumentError, ...]]:
     """The cluster that files are meant for, and errors for parts that could not be read."""
     facts, errors = read_facts(server, accelerators)
-    return Background(facts, PodsAndClaims(server, accelerators=accelerators)), errors
+    lists = PodLists(server, server.now)
+
+    @cache
+    def stored(namespace: str) -> StaticPods:
+        raws = lists.objects(PODS, [namespace], SECONDS, COUNTING)
+        return StaticPods(raws, server.now, accelerators=accelerators)
+
+    groups = partial(GroupReader, server, lambda namespace, group: stored(namespace).members(namespace, group))
+    pods = PodsAndClaims(server, accelerators=accelerators)
+    return Background(facts, pods, groups=groups), errors

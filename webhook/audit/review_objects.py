@@ -278,7 +278,9 @@ def review_object(
     policy, quotas = context.policies.for_namespace(where).at(context.now), context.policies.quotas_for(where)
     has_exceptions = context.policies.exceptions.of(where)
     excepting = partial(context.policies.in_force, where, now=context.now) if has_exceptions else None
-    around = engine.NOTHING_AROUND if is_running else context.around(where)
+    around = context.around(where)
+    if is_running:  # it holds its room already
+        around = engine.Around(scalers=around.scalers)
     pods = engine.template_outcomes(
         document.object, where, policy, context.facts, quotas, excepting=excepting, around=around
     )

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +131,8 @@ class AuditOptions(SourceOptions):
         if self.cluster:
             facts = None if self.inventory is None else inventory_of(self.inventory, accelerators).facts
             on_node = waiting.add_node if waiting is not None else lambda _node: None
-            return object_sources.of_cluster(self.server, self.scope, on_progress, facts, accelerators, on_node=on_node)
+            read = partial(object_sources.of_cluster, self.server, self.scope, on_progress, facts, accelerators)
+            return read(on_node=on_node, reads_scalers=True)
         documents = manifests_of(self.paths, is_strict=self.strict)
         background = background_of(self.inventory, self.kubeconfig, accelerators, self.context)
         return object_sources.of_files(documents, self.default_namespace, background)

@@ -15,7 +15,7 @@ from webhook.facts.claim_index import bounded
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.gpu_pods import extended_pod, reservation_of
 from webhook.ledger.group_reader import FoundGroup
-from webhook.ledger.ledger_store import GpuPod, entered_demand
+from webhook.ledger.ledger_store import GpuPod, LedgerError, entered_demand
 from webhook.ledger.remainders import GroupRequest, PartRequest, key_of
 from webhook.ledger.verdicts import (
     AlreadyStored,
@@ -195,14 +195,21 @@ def reserved(  # noqa: PLR0913, PLR0917  # what is reserved, and who is asked
 ) -> Outcome:
     """The outcome of a pod after what it requests was entered, as by `entered`; a refused pod requests nothing.
 
-    `group` returns the group of the pod.
+    `group` returns the group of the pod; it may raise LedgerError.
     """
     if outcome.refusals or not quotas:
         return outcome
     pod = outcome.pod or pod_from_raw(outcome.object, outcome.policy.accelerators, namespace)
     wanted = requests_of_pod(pod, namespace, quotas, facts)
-    found = group() if wanted.made_alike is not None else None
-    return entered(outcome, namespace, wanted, lambda _: ask(wanted.together(found)), seen)
+
+    def answers(requests: Sequence[QuotaRequest]) -> Sequence[Verdict]:
+        try:
+            found = group() if wanted.made_alike is not None else None
+        except LedgerError as error:
+            return [Unanswered(error.for_authors, error.code)] * len(requests)
+        return ask(wanted.together(found))
+
+    return entered(outcome, namespace, wanted, answers, seen)
 
 
 def entered(

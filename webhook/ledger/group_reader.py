@@ -102,10 +102,16 @@ class GroupSource:
 
 
 class GroupReader(GroupSource):
-    """Reads groups. Threads may share it."""
+    """Reads groups, but for those among `objects`. Threads may share it."""
 
-    def __init__(self, server: "ApiServer", members: Members) -> None:
-        super().__init__(members)
+    def __init__(
+        self,
+        server: "ApiServer",
+        members: Members,
+        objects: Iterable[Mapping[str, Any]] = (),
+        namespace: str = "",
+    ) -> None:
+        super().__init__(members, objects, namespace)
         self._server = server
         self._turns = Semaphore(_AT_A_TIME)
         self._read: dict[tuple[str, str, str], tuple[float, Mapping[str, Any]]] = {}
@@ -113,7 +119,7 @@ class GroupReader(GroupSource):
 
     def _object(self, named: NamedGroup, namespace: str, until: float) -> Mapping[str, Any] | None:
         place = namespace, named.kind.key, named.name
-        if (known := self._known(place)) is not None:
+        if (known := super()._object(named, namespace, until) or self._known(place)) is not None:
             return known
         if not self._turns.acquire(timeout=max(0.0, until - time.monotonic())):
             raise LedgerError("too many groups of pods are being read")

@@ -56,16 +56,16 @@ class Scaler:
 def scaler_of(raw: Mapping[str, Any]) -> Scaler | None:
     """A HorizontalPodAutoscaler or ScaledObject; None for other objects, and where it does not say how many."""
     kind, group = text(raw, "kind"), text(raw, "apiVersion").rpartition("/")[0]
-    if (group, kind) not in _SCALERS:
+    if (group, kind) not in SCALERS:
         return None
-    key, means, usual = _SCALERS[group, kind]
+    key, means, usual = SCALERS[group, kind]
     reference, most = mapped(raw, "spec", "scaleTargetRef"), count_of(part(raw, "spec", key), usual)
     target = text(reference, "kind") or "Deployment", text(reference, "name")
     called = f"{kind} {cut(text(raw, 'metadata', 'name'))}{means}"
     return None if most is None else Scaler(target, most, key, called)
 
 
-_SCALERS: Mapping[tuple[str, str], tuple[str, str, int | None]] = {
+SCALERS: Mapping[tuple[str, str], tuple[str, str, int | None]] = {
     ("autoscaling", "HorizontalPodAutoscaler"): ("maxReplicas", "", None),
     ("keda.sh", "ScaledObject"): ("maxReplicaCount", " (the maxReplicas of its HPA)", 100),
 }
