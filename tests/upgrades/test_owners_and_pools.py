@@ -93,6 +93,13 @@ def test_a_running_pod_is_placed_anew() -> None:
     assert (found.change, found.gpus) == (WorkloadChange.LOSES_NODES, 1)
 
 
+def test_a_pod_with_a_part_of_a_gpu_needs_nodes_like_one_with_a_whole_gpu() -> None:
+    part = pod("f", CUDA_12, gpus=0, node="v0")
+    part["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
+    (found,) = of_deployment(part).workloads
+    assert (found.change, found.gpus) == (WorkloadChange.BREAKS, 1)
+
+
 def test_finished_pods_and_pods_of_other_vendors_are_left_out() -> None:
     finished = {**pod("f", CUDA_12), "status": {"phase": "Succeeded"}}
     other = pod("amd", CUDA_12)

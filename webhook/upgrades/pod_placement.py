@@ -17,6 +17,7 @@ from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.node_index import NodeTable
 from webhook.model.accelerators import Vendor
+from webhook.model.gpu_fractions import with_fractions
 from webhook.model.node import EVERYTHING, NodeClass
 from webhook.model.pod import Container, Pod
 from webhook.model.pod_reader import pod_from_raw
@@ -80,7 +81,7 @@ class PolicyMoment:
     def completed(self, raw: Mapping[str, Any], namespace: str, *, is_queued: bool) -> Pod:
         """The pod as policies complete it, without the node affinity of rules that steer pods."""
         outcome = engine.mutate(raw, self._completing, self.cluster, namespace=namespace)
-        pod = pod_from_raw(outcome.object, self.policy.accelerators, namespace)
+        pod = with_fractions(pod_from_raw(outcome.object, self.policy.accelerators, namespace))
         return replace(pod, is_gated=True) if is_queued else pod
 
 

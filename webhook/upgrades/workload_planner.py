@@ -22,6 +22,7 @@ from webhook.audit.review_objects import LookedUpImages
 from webhook.cuda import cuda_messages
 from webhook.cuda.cuda_tables import context_of
 from webhook.cuda.need import BuiltFor, Need
+from webhook.model.gpu_fractions import with_fractions
 from webhook.model.json_parts import mapped
 from webhook.model.node import CUDA_LABELS
 from webhook.model.pod import Container, Pod
@@ -248,8 +249,8 @@ class WorkloadPlanner:
         )
 
     def _gpus(self, pod: Pod) -> int:
-        """The GPUs that a pod requests by number, and by claims, as gpuLimits counts them."""
-        return pod.gpu_count + sum(one.most for one in claimed_gpus(pod, self._cluster.facts))
+        """The GPUs that a pod requests by number, of which it gets a part, and by claims, as gpuLimits counts them."""
+        return with_fractions(pod).gpu_count + sum(one.most for one in claimed_gpus(pod, self._cluster.facts))
 
     def plan(self) -> DriverPlan:
         request, judged = self._request, list(filter(None, self._alike.values()))
