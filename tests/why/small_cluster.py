@@ -20,6 +20,8 @@ SERVED = {
     "batch": [("v1", {"CronJob": "cronjobs", "Job": "jobs"})],
     "jobset.x-k8s.io": [("v1alpha2", {"JobSet": "jobsets"})],
     "kubeflow.org": [("v2beta1", {"MPIJob": "mpijobs"}), ("v1", {"PyTorchJob": "pytorchjobs"})],
+    "kueue.x-k8s.io": [("v1beta2", {"Workload": "workloads"})],
+    "scheduling.k8s.io": [("v1beta1", {"PodGroup": "podgroups"})],
 }
 """Group -> versions with the kinds that the cluster serves."""
 _PLURALS = {kind: plural for versions in SERVED.values() for _, kinds in versions for kind, plural in kinds.items()}

@@ -4,27 +4,41 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
+from time import monotonic
 from typing import Any
+from uuid import uuid4
 
 from webhook.audit.owners import reference_of
 from webhook.audit.quota_report import quotas_of_objects
+from webhook.engine.quota_requests import entered, requests_of_pod
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import EMPTY
 from webhook.kubernetes.discovery import PODS, ApiResource
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.gpu_pods import COUNTING
+from webhook.ledger.group_reader import FoundGroup, GroupSource, Members
+from webhook.ledger.ledger_store import MemoryStore
+from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.remainders import GroupRequest
+from webhook.ledger.static_pods import StaticPods
+from webhook.ledger.verdicts import QuotaRequest
 from webhook.model.accelerators import BUILT_IN
 from webhook.model.claims import CLAIM, GROUP, TEMPLATE
 from webhook.model.json_parts import text
+from webhook.model.pod_groups import NamedGroup
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.resource_slices import SLICE
 from webhook.model.subject import subject_of
 from webhook.model.workloads import controller_of
+from webhook.outcome import Outcome
 from webhook.policy.policy_set import Policy, PolicySet
+from webhook.quota.quotas import QuotaScope
 from webhook.rules import priority_class
 from webhook.why.held_back import gates_of
 from webhook.why.observed import NodeState, NodeUsage, Raw, Surroundings, may_have_gpus, node_state
-from webhook.why.reading import ClusterReader
+from webhook.why.reading import SECONDS, ClusterReader
 
 _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
 _MOST_GETS = 20
@@ -148,6 +162,50 @@ class ClusterView:
     def _may_read_no_node(self) -> bool:
         return self._reader.is_missing("get", "nodes")
 
+    @cached_property
+    def _stored(self) -> tuple[Ledgers, "_ReadGroups", tuple[QuotaScope, ...]] | None:
+        """The stored pods in ledgers, and of which quotas they are all; None without quotas or rights."""
+        quotas = () if self.policies is None else self.policies.quotas_for(self._namespace)
+        places: dict[str, tuple[QuotaScope, ...]] = {self._namespace: (QuotaScope.NAMESPACE,)} if quotas else {}
+        if any(one.quota.scope is QuotaScope.SHARED for one in quotas):
+            places = {"": tuple(QuotaScope), **places}
+        for place, scopes in places.items():
+            self._read_facts()
+            facts, claims = ClusterFacts(self._snapshot), self._all(GROUP, CLAIM) or ()
+            raws = self._reader.items(PODS, place, "how much of the GPU quotas is free", selector=COUNTING)
+            pods = StaticPods(raws, lambda: self.now, accelerators=self.accelerators, claims=claims, known=facts)
+            if not self._reader.is_missing("list", "pods", place):
+                groups = _ReadGroups(self._reader, pods.members)
+                return Ledgers(LedgerContext(MemoryStore(), pods)), groups, scopes
+        return None
+
+    def refused(self, raw: Raw, group: FoundGroup | None = None) -> tuple[str, str]:
+        """Why quotas would refuse a pod that is new, or loses its gates now, or the rest of the group of another one.
+
+        Besides, how many pods of the group are there; both are empty if nothing lacks. `group` is the pod's, if it is
+        known. Raises ValueError for a malformed pod.
+        """
+        if self.policies is None or self._stored is None:
+            return "", ""
+        (ledgers, groups, scopes), is_gated = self._stored, bool(gates_of(raw))
+        held = self.policies.in_force(self._namespace, lambda: subject_of(raw), self.now)
+        started = {**raw, "spec": {key: one for key, one in raw["spec"].items() if key != "schedulingGates"}}
+        pod = pod_from_raw(started, self.accelerators, self._namespace)
+        quotas = [one for one in held.quotas if one.quota.scope in scopes]
+        facts = facts_under(held.policy, ClusterFacts(self._snapshot))
+        wanted = replace(requests_of_pod(pod, self._namespace, quotas, facts, starts=is_gated), findings=())
+        if group is None and wanted.made_alike is not None:
+            group = groups.of(started, self._namespace, SECONDS)
+        requests = wanted.together(group)
+        lacking = next(filter(None, (_lacking(one.group) for one in requests)), "")
+        if text(raw, "metadata", "uid") and not is_gated:
+            if not lacking:
+                return "", ""
+            requests = [one if one.group is None else _of_next(one, one.group) for one in requests]
+        verdicts = ledgers.reserve(uuid4().bytes, requests, monotonic() + SECONDS, is_dry_run=True)
+        outcome, seen = Outcome(held.policy, started), ledgers.context.pods.seen
+        return entered(outcome, self._namespace, wanted, lambda _: verdicts, seen).refusal, lacking
+
     def with_quotas(self, around: Surroundings) -> Surroundings:
         """The surroundings with the GPU quotas of the namespace, and who holds its GPUs."""
         resource = self._reader.find("gpupolicy.dev", "GPUQuota")
@@ -168,3 +226,36 @@ def policy_for(raw: Raw, namespace: str, policies: PolicySet, now: float) -> Pol
 def _owner(raw: Mapping[str, object]) -> str:
     owner = controller_of(raw)
     return reference_of(raw).title if owner is None else f"{text(owner, 'kind')} {text(owner, 'name')}"
+
+
+# Quotas
+
+
+class _ReadGroups(GroupSource):
+    """The groups that pods name, read with the rights of whoever asks."""
+
+    def __init__(self, reader: ClusterReader, members: Members) -> None:
+        super().__init__(members)
+        self._reader = reader
+
+    def _object(self, named: NamedGroup, namespace: str, until: float) -> Raw | None:  # noqa: ARG002  # as all reading
+        resource = self._reader.find(named.kind.group, named.kind.kind)
+        if resource is None or resource.version not in named.kind.versions:
+            return None
+        with suppress(ValueError):  # no name of an object
+            return self._reader.get(resource, namespace, named.name, f"how many pods {named.called} needs")
+        return None
+
+
+def _lacking(group: GroupRequest | None) -> str:
+    """How many pods of a group are there; empty if all are, or were once."""
+    if group is None or group.has_begun:
+        return ""
+    there, needed = sum(min(len(one.present), one.size) for one in group.parts), sum(one.size for one in group.parts)
+    return f"{there} of the {needed} pods of {group.name} are there" if there < needed else ""
+
+
+def _of_next(request: QuotaRequest, group: GroupRequest) -> QuotaRequest:
+    """The request of the next pod that a group lacks."""
+    parts = sorted(group.parts, key=lambda one: len(one.present) >= one.size)
+    return replace(request, demand=parts[0].demand, reserved=(), group=replace(group, parts=tuple(parts)))

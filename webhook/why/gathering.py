@@ -11,18 +11,21 @@ from webhook.doctor.installation import Installation, Place, of_config_maps
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import PODS
 from webhook.ledger.context import LedgerContext
+from webhook.ledger.group_reader import FoundGroup
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.static_pods import StaticPods
 from webhook.model.json_parts import listed, text
+from webhook.model.pod_groups import GROUP_KINDS, NamedGroup, group_of, named_groups
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import templates_of
+from webhook.model.workloads.peaks import starts_now
 from webhook.policy.policy_set import PolicySet
 from webhook.rules import priority_class
 from webhook.why.cluster_view import ClusterView
 from webhook.why.explanation import Answer, MissingAnswer, PodsAlike, ReasonCode, gravest
-from webhook.why.held_back import KAI, KUEUE, VOLCANO, entry_of, keeper_of
-from webhook.why.observed import ObservedPod, ObservedWorkload, QueueEntry, Raw, Surroundings
+from webhook.why.held_back import KAI, KUEUE, VOLCANO, entry_of, gates_of, keeper_of
+from webhook.why.observed import FINISHED, ObservedPod, ObservedWorkload, QueueEntry, Raw, Surroundings
 from webhook.why.pod_reasons import why_pod
 from webhook.why.reading import ClusterReader
 from webhook.why.targets import find_target
@@ -101,7 +104,11 @@ class _Gatherer:
             entry = None if seen.node else self._entry(raw)
             seen = replace(seen, events=self._reader.events([reference_of(raw)]), entry=entry)
         try:
-            return replace(seen, pod=pod_from_raw(raw, self._view.accelerators, self._namespace))
+            pod = pod_from_raw(raw, self._view.accelerators, self._namespace)
+            is_alive = seen.phase not in FINISHED and not text(raw, "metadata", "deletionTimestamp")
+            asks = not is_brief and is_alive and (gates_of(raw) or any(named_groups(raw)))
+            refusal, lacking = self._view.refused(raw) if asks else ("", "")
+            return replace(seen, pod=pod, refusal=refusal, lacking=lacking)
         except ValueError as error:
             return replace(seen, fault=str(error))
 
@@ -124,7 +131,22 @@ class _Gatherer:
             has_gpus=has_gpus,
             entry=self._entry(raw),
         )
-        return replace(seen, refusal=self._refusal(raw)) if seen.is_short and has_gpus else seen
+        if not (seen.is_short and has_gpus):
+            return seen
+        return replace(seen, refusal=self._refusal(raw) or self._without_room(raw, found.alive))
+
+    def _without_room(self, raw: Raw, pods: int) -> str:
+        """What quotas say now of one more pod of a workload with so many `pods`; of the first one with its group."""
+        key = f"{text(raw, 'kind').lower()}s.{text(raw, 'apiVersion').rpartition('/')[0]}"
+        kind = GROUP_KINDS.get(key)
+        for one in templates_of(raw) if starts_now(raw) and (kind is None or not pods) else ():
+            named = None if kind is None else NamedGroup(kind, text(raw, "metadata", "name"), part=one.group)
+            group = None if named is None else group_of(named, raw)
+            found = None if named is None or group is None else FoundGroup(named, group, {})
+            with suppress(ValueError):
+                if refusal := self._view.refused(one.made, found)[0]:
+                    return refusal
+        return ""
 
     def _refusal(self, raw: Raw) -> str:
         """What the policies say now of the pods that a workload makes; empty if nothing certain refuses them."""

@@ -1,4 +1,4 @@
-"""Who holds a pod or workload back before any scheduler looks at it: scheduling gates, queues, and people.
+"""Who holds a pod or workload back before any scheduler looks at it: scheduling gates, queues, quotas, and people.
 
 Names are those of Kueue (kubernetes-sigs/kueue), KAI (kai-scheduler/KAI-Scheduler) and Volcano (volcano-sh/volcano).
 """
@@ -106,3 +106,27 @@ def queued(entry: QueueEntry, *clues: Clue) -> Explanation:
     seen = (Clue(entry.source, entry.message),) if entry.source and entry.message else ()
     message = f"{entry.keeper} holds it back{queue}{why}"
     return Explanation(ReasonCode.QUEUED, message, _REMEDIES[entry.keeper], (*seen, *clues))
+
+
+_WAITING = frozenset((ReasonCode.UNSCHEDULABLE, ReasonCode.QUEUED, ReasonCode.GATED, ReasonCode.NOT_SCHEDULED))
+
+
+def after_quotas(found: Explanation, seen: ObservedPod) -> Explanation:
+    """The reason `found` of a pod, or that quotas have no room for a gated pod, or for the group of a pod that waits.
+
+    A gated pod that a quota did not let start has an event about it.
+    """
+    is_gated, refusal, source = bool(gates_of(seen.raw)), seen.refusal, "GPU quota"
+    event = seen.event("GpuPolicyWarning") if is_gated and not refusal else None
+    if event is not None:
+        refusal, source = event.message.removeprefix("may not start: "), event.source
+    told = (("group", seen.lacking), (source, refusal))
+    clues = [Clue(source, text) for source, text in told if text]
+    is_in_queue = is_gated and seen.entry is not None and seen.entry.message
+    if not refusal or found.code not in _WAITING or is_in_queue:
+        return found.with_evidence(*clues)
+    message = (
+        f"the GPU quota {'does not let it start' if is_gated else 'has no room for the rest of its group'}: {refusal}"
+    )
+    remedy = "Let one of the holders end, request fewer GPUs, or ask for a larger quota"
+    return Explanation(ReasonCode.OVER_QUOTA, message, remedy, (*clues, *found.evidence))

@@ -212,7 +212,8 @@ class ObservedPod:
     """A pod with its events, the newest first, and what is around it.
 
     `pod` is what rules see; None if it cannot be read, and then `fault` says why. `is_beside_gpus`: it belongs to a
-    workload with GPUs, so that it matters even if it requests none, as the launcher of an MPIJob.
+    workload with GPUs, so that it matters even if it requests none, as the launcher of an MPIJob. `refusal` is what
+    quotas say now of a gated pod, if it started, or of the group of a pod; `lacking` says that this lacks pods.
     """
 
     raw: Raw
@@ -222,6 +223,8 @@ class ObservedPod:
     entry: QueueEntry | None = None
     fault: str = ""
     is_beside_gpus: bool = False
+    refusal: str = ""
+    lacking: str = ""
 
     @property
     def phase(self) -> str:

@@ -6,7 +6,7 @@ from webhook.model.json_parts import listed, mapped, part, text
 from webhook.model.requirements import demand_of, is_extended
 from webhook.model.wording import counted, cut
 from webhook.why.explanation import Clue, Explanation, ReasonCode, by_command
-from webhook.why.held_back import entry_by_scheduler, gated, queued
+from webhook.why.held_back import after_quotas, entry_by_scheduler, gated, queued
 from webhook.why.observed import ObservedPod, Raw, condition, may_have_gpus
 from webhook.why.placement import by_nodes, unplaced
 
@@ -49,7 +49,7 @@ _TURNED_AWAY = ("UnexpectedAdmissionError", f"{_OUT_OF}nvidia.com/gpu")
 def why_pod(seen: ObservedPod) -> Explanation:
     """The dominant reason of a pod, with its evidence and a remedy."""
     found = (detect(seen) for detect in _DETECTORS)
-    return next(one for one in found if one is not None).bounded
+    return after_quotas(next(one for one in found if one is not None), seen).bounded
 
 
 def _unreadable(seen: ObservedPod) -> Explanation | None:
