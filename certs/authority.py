@@ -26,7 +26,6 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_LIFETIME = timedelta(days=3650)
-"""Default validity of a new authority."""
 
 SERVING_LIFETIME = timedelta(days=365)
 """Default validity of a new serving certificate; it never ends after its authority."""
@@ -141,16 +140,6 @@ def read_key(pem: bytes) -> SigningKey:
     return key
 
 
-def not_before(certificate_pem: bytes) -> datetime:
-    """When validity starts, in UTC. Raises CertificateError."""
-    return read_certificate(certificate_pem).not_valid_before_utc
-
-
-def not_after(certificate_pem: bytes) -> datetime:
-    """When validity ends, in UTC. Raises CertificateError."""
-    return read_certificate(certificate_pem).not_valid_after_utc
-
-
 def names_of(certificate_pem: bytes) -> tuple[str, ...]:
     """The DNS names and IP addresses in the certificate."""
     try:
@@ -176,11 +165,6 @@ def is_authority(certificate: x509.Certificate) -> bool:
         return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except x509.ExtensionNotFound:
         return False
-
-
-def issued_by(certificate_pem: bytes, authority_pem: bytes) -> bool:
-    """Whether the authority signed the certificate. Validity in time is not checked. Raises CertificateError."""
-    return signed(read_certificate(certificate_pem), read_certificate(authority_pem))
 
 
 def signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:

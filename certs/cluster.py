@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
@@ -54,3 +55,17 @@ class SecretPlace:
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What replicas keep together: one Secret, the files made of it, and the caBundles of webhook configurations."""
+
+    secret: SecretPlace
+    directory: Path
+    """Where each replica writes the certificate that it serves: tls.crt and tls.key."""
+    names: tuple[str, ...]
+    """DNS names and IP addresses under which the API server calls."""
+    settle_seconds: float = 60.0
+    """Seconds for which a new authority is in every caBundle before it issues. API servers read it within seconds."""
+    configurations: tuple[str, ...] = ()

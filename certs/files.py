@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,26 +19,12 @@ from certs.authority import CertificateError, KeyPair
 from certs.material import Situation, Terms, material_of, plan
 
 RENEW_BEFORE = timedelta(days=30)
-"""Time before its end when a certificate is replaced."""
-
 _STAGED = ".new-"
 """Prefix of the names of incomplete files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The result of `ensure_files`."""
-
-    changed: bool
-    reason: str
-    """Why files were made, or that no file had to be made; for people."""
-    ca_file: Path
-    cert_file: Path
-    key_file: Path
-
-
-def ensure_files(directory: Path, names: Sequence[str], *, now: datetime | None = None) -> Result:
-    """Make missing files in `directory`, and replace certificates that end soon or do not cover `names`.
+def ensure_files(directory: Path, names: Sequence[str], *, now: datetime | None = None) -> str:
+    """Make missing files in `directory`, and replace certificates that end soon or do not cover `names`; say why.
 
     `now` has a time zone and defaults to the clock. The serving certificate is replaced whenever it does not fit. The
     authority is replaced only if both its files are missing or it ends soon, since every caBundle that trusts it has to
@@ -72,8 +58,7 @@ def ensure_files(directory: Path, names: Sequence[str], *, now: datetime | None 
                 _write(directory, stem, after)
         if found.authority is not None and material.authority != found.authority:
             reasons.append("every webhook configuration needs the new ca.crt as its caBundle")
-    reason = "; ".join(reasons) or "everything is valid"
-    return Result(bool(reasons), reason, files["ca.crt"], files["tls.crt"], files["tls.key"])
+    return "; ".join(reasons) or "everything is valid"
 
 
 def _content(file: Path) -> bytes:

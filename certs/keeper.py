@@ -8,11 +8,10 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from certs.authority import CertificateError, signed
-from certs.cluster import ChangedError, Cluster, ClusterError, Json, SecretPlace
+from certs.cluster import ChangedError, Cluster, ClusterError, Json, Kept
 from certs.files import replace_pair
 from certs.material import SPREAD, Material, Plan, Situation, Terms, data_of, material_of, plan
 from certs.trust import CertificateStatus, Configurations, all_trusted, ends_of, entries, set_bundle, trusted_by
@@ -20,40 +19,18 @@ from certs.trust import CertificateStatus, Configurations, all_trusted, ends_of,
 ROTATE = "gpupolicy.dev/rotate"
 """Annotation on the Secret with which an administrator asks for a rotation: serving, authority or retire."""
 
-SETTLE_SECONDS = 60.0
-"""Seconds that a new authority is in every caBundle before it issues. API servers read a caBundle within seconds."""
-
 _ATTEMPTS = 5
 
 _log = logging.getLogger("gpu_policy.certificates")
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """The objects of a keeper: its Secret, its files, and the API paths of the webhook configurations."""
-
-    secret: SecretPlace
-    directory: Path
-    """The directory for tls.crt and tls.key."""
-    configurations: tuple[str, ...] = ()
-
-
 class CertificateKeeper:
     """Keeps one Secret, the files made of it, and the caBundles of webhook configurations."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        kept: Kept,
-        terms: Terms,
-        *,
-        settle_seconds: float = SETTLE_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, cluster: Cluster, kept: Kept, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._cluster = cluster
         self._kept = kept
-        self._terms = terms
-        self._settle_seconds = settle_seconds
+        self._terms = Terms(kept.names)
         self._clock = clock
         self._remembered = Material()
         self._remembered_at = 0.0
@@ -118,7 +95,11 @@ class CertificateKeeper:
         if found.bundle and remembered.authority is not None:
             is_trusted = remembered.authority.certificate in found.bundle
             remembered = replace(remembered, authority=remembered.authority if is_trusted else None)
-        known = found.or_else(remembered)
+        known = Material(
+            found.authority or remembered.authority,
+            found.serving or remembered.serving,
+            found.bundle or remembered.bundle,
+        )
         if remembered.serving is None:
             return known
         signers = (one for one in remembered.bundle if signed(remembered.serving.certificate, one))
@@ -155,7 +136,7 @@ class CertificateKeeper:
         now = self._clock()
         if self._announced_since is None or self._announced_since[0] != known.authority.certificate_pem:
             self._announced_since = (known.authority.certificate_pem, now)
-        return now - self._announced_since[1] >= self._settle_seconds
+        return now - self._announced_since[1] >= self._kept.settle_seconds
 
     def _serve(self, material: Material) -> None:
         if material.serving is not None and replace_pair(self._kept.directory, "tls", material.serving):

@@ -33,10 +33,6 @@ from certs.authority import (
 MOST_AUTHORITIES = 8
 """Most authorities in one bundle; the oldest are left out. A usual rotation needs two."""
 
-
-MOST_NAMES = 100
-"""Most names in one serving certificate."""
-
 _UNCOVERED = "the serving certificate did not cover every name"
 
 SPREAD = timedelta(minutes=10)
@@ -70,13 +66,6 @@ class Material:
     bundle: tuple[x509.Certificate, ...] = ()
     """ca-bundle.crt: every authority that clients have to trust."""
     faults: tuple[str, ...] = field(default=(), compare=False)
-
-    def or_else(self, other: "Material") -> "Material":
-        return Material(self.authority or other.authority, self.serving or other.serving, self.bundle or other.bundle)
-
-    @property
-    def bundle_pem(self) -> bytes:
-        return join_bundle(self.bundle)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +116,7 @@ def data_of(material: Material) -> dict[str, str]:
         "ca.key": material.authority.key_pem,
         "tls.crt": material.serving.certificate_pem,
         "tls.key": material.serving.key_pem,
-        "ca-bundle.crt": material.bundle_pem,
+        "ca-bundle.crt": join_bundle(material.bundle),
     }
     return {name: base64.b64encode(content).decode() for name, content in contents.items()}
 
@@ -215,7 +204,7 @@ def _names(serving: KeyPair | None, fault: str, terms: Terms) -> tuple[str, ...]
     """
     if serving is None or fault != _UNCOVERED:
         return terms.names
-    return tuple(dict.fromkeys((*terms.names, *names_of(serving.certificate_pem))))[:MOST_NAMES]
+    return tuple(dict.fromkeys((*terms.names, *names_of(serving.certificate_pem))))
 
 
 def _others(found: Material, authority: x509.Certificate, now: datetime) -> tuple[x509.Certificate, ...]:

@@ -9,15 +9,14 @@ from prometheus_client.samples import Sample
 from tests.build import FACTS, policies, request, wanting_pod
 from tests.rules.every_rule import INJECTING
 from webhook.admission import phases
-from webhook.admission.metrics import LOOKUP_RESULTS, REASONS, Metrics
-from webhook.admission.node_metrics import show_nodes
-from webhook.admission.quota_metrics import QuotaMetrics
+from webhook.admission.metrics import LOOKUP_RESULTS, REASONS, Metrics, show_nodes
 from webhook.audit.report import Level
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.facts.snapshot import Snapshot
 from webhook.quota.amounts import Usage
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 from webhook.replica.audit_status import AuditStatus, show
+from webhook.replica.quota_service import QuotaMetrics
 from webhook.replica.warning_events import RESULTS
 
 DAY = 86400.0
@@ -63,10 +62,10 @@ def counted() -> Metrics:
     }
     for name, value in gauges.items():
         metrics.watch(name, lambda value=value: value)
-    metrics.count_warning_events(RESULTS)
-    metrics.count_lookups()
-    for result in LOOKUP_RESULTS:
-        metrics.image_lookup(result)
+    for name, results in (("warning_events", RESULTS), ("image_lookups", LOOKUP_RESULTS)):
+        count = metrics.count_results(name, results, "{results}")
+        for result in results:
+            count(result)
     quota = Quota(QuotaScope.NAMESPACE, "team-one", ("team-one",), LIMITS)
     in_use, by_claims = (dict.fromkeys(LIMITS, Fraction(number, 7)) for number in (17, 3))
     usage = {quota.key: Usage(quota, in_use, by_claims, units=3, entries=3, namespaces=frozenset())}

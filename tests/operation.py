@@ -14,7 +14,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from certs.files import ensure_files
+from tests.certificate_files import CertificateFiles
 from tests.e2e.daemon import Daemon
 from tests.replicas import POLICY
 from tests.server.serving import PATIENCE, Client, paused_worker
@@ -30,7 +30,7 @@ class Operated:
         self.policies = directory / "policies"
         self.policies.mkdir()
         (self.policies / "_default.yaml").write_text(POLICY)
-        self.files = ensure_files(directory / "certs", ["127.0.0.1"])
+        self.files = CertificateFiles(directory / "certs", ["127.0.0.1"])
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.port: int = probe.getsockname()[1]
         self._flags = flags

@@ -11,11 +11,12 @@ from tests.ledger.bookkeeping import Watched
 from tests.replicas import FactsInAnyState
 from webhook.admission.app import create_app
 from webhook.admission.metrics import Metrics
-from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.service import Service
+from webhook.ledger.context import LedgerContext
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.static_pods import StaticPods
 from webhook.policy.policy_store import PolicyStore
+from webhook.replica.quota_service import QuotaParts, QuotaService
 
 KEY = f"namespace.{NAMESPACE}"
 FULL = (
@@ -88,7 +89,9 @@ class Site:
         self.metrics = Metrics()
         self.shown = Shown()
         self.pods = StaticPods([running("running", 2), running("foreign", 64, "other")])
-        parts = QuotaParts(self.store, self.pods, self.shown, tells_usage=tells_usage, groups=reader)
+        parts = QuotaParts(
+            LedgerContext(self.store, self.pods, tells_usage=tells_usage, groups=reader), self.pods, self.shown
+        )
         self.desk = QuotaService(parts, self.policies, self.metrics)
         ledgers = self.desk.ledgers if has_ledgers else None
         self.service = Service(self.policies, FactsInAnyState(), self.metrics, ledgers=ledgers)

@@ -12,11 +12,11 @@ from tests.counted import counted, labels_by_name, samples
 from webhook.admission import phases
 from webhook.admission.metrics import LATENCY_BUCKETS, REASONS, Metrics
 from webhook.admission.phases import UNCONCERNED
-from webhook.admission.quota_metrics import MOST_QUOTAS, QuotaMetrics
 from webhook.engine.workloads import KEY
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.quota.amounts import Usage
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
+from webhook.replica.quota_service import MOST_QUOTAS, QuotaMetrics
 from webhook.rules import RULES
 from webhook.rules.rule_settings import Mode
 

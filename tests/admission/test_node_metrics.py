@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.admission.metrics import Metrics
-from webhook.admission.node_metrics import MOST_PAIRS, count_nodes, show_nodes
+from webhook.admission.metrics import MOST_PAIRS, Metrics, count_nodes, show_nodes
 from webhook.admission.series import OTHER
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.drivers import Branch

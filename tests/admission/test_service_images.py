@@ -24,13 +24,10 @@ class Remembering:
         self.asked: set[tuple[str, str]] = set()
         self.recalled: set[tuple[str, str]] = set()
         self.life: list[str] = []
+        self.service = self
 
-    def info(self, text: str, asker: str = "") -> ImageInfo:
-        self.asked.add((text, asker))
-        return NOT_LOOKED_UP
-
-    def recall(self, text: str, asker: str = "") -> ImageInfo:
-        self.recalled.add((text, asker))
+    def info(self, text: str, asker: str = "", *, looks_up: bool = True) -> ImageInfo:
+        (self.asked if looks_up else self.recalled).add((text, asker))
         return NOT_LOOKED_UP
 
     def start(self, metrics: Metrics) -> None:

@@ -14,13 +14,13 @@ from tests.admission.quota_desk import FULL, KEY, Site, full, policy_file, runni
 from tests.build import NAMESPACE, pod, review, workload
 from tests.ledger.bookkeeping import eventually
 from tests.operation import Operated, operated
-from webhook.admission.quota_service import intervals_for, quotas_in_force
 from webhook.ledger.context import LedgerTiming
 from webhook.ledger.ledger_store import MemoryStore
 from webhook.ledger.ledgers import Ledgers
 from webhook.ledger.verdicts import AlreadyStored, LedgerFull, TooManyUnconfirmed, Verdict
 from webhook.policy.policy_store import HELD_SECONDS
 from webhook.quota.quotas import Excess, Limit, Measure
+from webhook.replica.quota_service import intervals_for, quotas_in_force
 
 
 def test_of_two_pods_that_do_not_fit_together_the_second_is_refused(site: Site) -> None:
@@ -202,7 +202,7 @@ def test_a_replica_that_was_just_started_may_be_the_first_one_with_its_policies(
     """Other replicas may use earlier policies for three minutes. Until then, no entry is changed."""
     assert not quotas_in_force(site.policies).are_settled
     started = site.policies.status.loaded_at_monotonic
-    monkeypatch.setattr("webhook.admission.quota_service.time.monotonic", lambda: started + HELD_SECONDS + 1)
+    monkeypatch.setattr("webhook.replica.quota_service.time.monotonic", lambda: started + HELD_SECONDS + 1)
     assert quotas_in_force(site.policies).are_settled
 
 

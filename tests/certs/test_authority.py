@@ -17,11 +17,9 @@ from certs.authority import (
     covers,
     is_authority,
     issue,
-    issued_by,
     new_authority,
-    not_after,
-    not_before,
     read_certificate,
+    signed,
 )
 
 NOW = datetime.now(UTC)
@@ -128,13 +126,13 @@ def test_a_name_too_long_for_a_common_name_is_carried_as_alternative_name_only(a
 def test_validity_starts_two_hours_early_for_clocks_that_lag(authority: KeyPair) -> None:
     moment = datetime(2030, 5, 17, 12, 0, 30, 999_999, tzinfo=UTC)
     certificate = issue(authority, [SERVICE], moment).certificate_pem
-    assert not_before(certificate) == datetime(2030, 5, 17, 10, 0, 30, tzinfo=UTC)
-    assert not_after(certificate) == datetime(2031, 5, 17, 12, 0, 30, tzinfo=UTC)
+    assert read_certificate(certificate).not_valid_before_utc == datetime(2030, 5, 17, 10, 0, 30, tzinfo=UTC)
+    assert read_certificate(certificate).not_valid_after_utc == datetime(2031, 5, 17, 12, 0, 30, tzinfo=UTC)
 
 
 def test_a_certificate_never_outlives_its_authority() -> None:
     authority = new_authority(NOW, timedelta(days=100))
-    assert not_after(issue(authority, [SERVICE], NOW).certificate_pem) == not_after(authority.certificate_pem)
+    assert issue(authority, [SERVICE], NOW).certificate.not_valid_after_utc == authority.certificate.not_valid_after_utc
 
 
 @pytest.mark.parametrize(
@@ -154,8 +152,8 @@ def test_parts_of_different_pairs_are_told_apart(authority: KeyPair) -> None:
     one, other = issue(authority, [SERVICE], NOW), issue(authority, [SERVICE], NOW)
     assert belong_together(one)
     assert not belong_together(KeyPair(one.certificate_pem, other.key_pem))
-    assert issued_by(one.certificate_pem, authority.certificate_pem)
-    assert not issued_by(one.certificate_pem, new_authority(NOW).certificate_pem)
+    assert signed(one.certificate, authority.certificate)
+    assert not signed(one.certificate, new_authority(NOW).certificate)
     assert is_authority(authority.certificate)
     assert not is_authority(one.certificate)
 

@@ -11,11 +11,13 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from certs.authority import CertificateError, KeyPair, belong_together, covers, issued_by, new_authority, not_after
+from certs.authority import CertificateError, KeyPair, belong_together, covers, new_authority
 from certs.files import ensure_files
+from tests.certificate_files import issued_by
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 NAMES = ["gpu-policy.gpu-policy.svc", "127.0.0.1"]
+VALID = "everything is valid"
 FILES = ["ca.crt", "ca.key", "tls.crt", "tls.key"]
 
 
@@ -23,22 +25,27 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(directory.iterdir())}
 
 
+def served(directory: Path) -> KeyPair:
+    return KeyPair((directory / "tls.crt").read_bytes(), (directory / "tls.key").read_bytes())
+
+
+def is_issued_here(directory: Path) -> bool:
+    return issued_by(served(directory).certificate_pem, (directory / "ca.crt").read_bytes())
+
+
 def changed(before: dict[str, bytes], directory: Path) -> list[str]:
     return [name for name, content in contents(directory).items() if before.get(name) != content]
 
 
 def test_the_first_run_makes_four_files_that_fit_together(tmp_path: Path) -> None:
-    result = ensure_files(tmp_path / "new" / "tls", NAMES, now=NOW)
-    assert (result.changed, result.reason) == (
-        True,
-        "there was no usable authority; there was no usable serving certificate",
-    )
-    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "new" / "tls").iterdir()}
+    directory = tmp_path / "new" / "tls"
+    reason = ensure_files(directory, NAMES, now=NOW)
+    assert reason == "there was no usable authority; there was no usable serving certificate"
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in directory.iterdir()}
     assert modes == {"ca.crt": 0o644, "ca.key": 0o600, "tls.crt": 0o644, "tls.key": 0o600}
-    certificate = result.cert_file.read_bytes()
-    assert belong_together(KeyPair(certificate, result.key_file.read_bytes()))
-    assert issued_by(certificate, result.ca_file.read_bytes())
-    assert covers(certificate, NAMES)
+    assert belong_together(served(directory))
+    assert is_issued_here(directory)
+    assert covers(served(directory).certificate_pem, NAMES)
 
 
 def test_a_second_run_touches_nothing(tmp_path: Path) -> None:
@@ -49,8 +56,7 @@ def test_a_second_run_touches_nothing(tmp_path: Path) -> None:
         return {name: (stat.st_ino, stat.st_mode, stat.st_mtime_ns) for name, stat in found.items()}
 
     before = written()
-    result = ensure_files(tmp_path, NAMES[:1], now=NOW + timedelta(days=300))
-    assert (result.changed, result.reason) == (False, "everything is valid")
+    assert ensure_files(tmp_path, NAMES[:1], now=NOW + timedelta(days=300)) == VALID
     assert written() == before
 
 
@@ -67,41 +73,40 @@ def test_a_serving_certificate_that_does_not_fit_is_replaced_under_the_same_auth
     write_authority(tmp_path, new_authority(NOW - timedelta(days=30)))
     ensure_files(tmp_path, NAMES, now=NOW)
     before = contents(tmp_path)
-    result = ensure_files(tmp_path, names, now=NOW + timedelta(days=days))
-    assert result.reason == reason
+    assert ensure_files(tmp_path, names, now=NOW + timedelta(days=days)) == reason
     assert changed(before, tmp_path) == ["tls.crt", "tls.key"]
-    assert not ensure_files(tmp_path, names, now=NOW + timedelta(days=days)).changed
+    assert ensure_files(tmp_path, names, now=NOW + timedelta(days=days)) == VALID
 
 
 @pytest.mark.parametrize("damaged", ["tls.crt", "tls.key"])
 @pytest.mark.parametrize("content", [pytest.param(b"<<<<<<<", id="garbage"), pytest.param(None, id="missing")])
 def test_a_damaged_serving_pair_is_replaced(tmp_path: Path, damaged: str, content: bytes | None) -> None:
-    result = ensure_files(tmp_path, NAMES, now=NOW)
+    ensure_files(tmp_path, NAMES, now=NOW)
     before = contents(tmp_path)
     (tmp_path / damaged).unlink()
     if content is not None:
         (tmp_path / damaged).write_bytes(content)
-    assert damaged in ensure_files(tmp_path, NAMES, now=NOW).reason
+    assert damaged in ensure_files(tmp_path, NAMES, now=NOW)
     assert changed(before, tmp_path) == ["tls.crt", "tls.key"]
-    assert belong_together(KeyPair(result.cert_file.read_bytes(), result.key_file.read_bytes()))
+    assert belong_together(served(tmp_path))
 
 
 def test_an_authority_about_to_end_is_replaced_together_with_what_it_issued(tmp_path: Path) -> None:
     ensure_files(tmp_path, NAMES, now=NOW)
     before = contents(tmp_path)
-    result = ensure_files(tmp_path, NAMES, now=NOW + timedelta(days=3640))
-    assert result.reason.startswith("the authority ends 2039-12-30; ")
-    assert result.reason.endswith("; every webhook configuration needs the new ca.crt as its caBundle")
+    reason = ensure_files(tmp_path, NAMES, now=NOW + timedelta(days=3640))
+    assert reason.startswith("the authority ends 2039-12-30; ")
+    assert reason.endswith("; every webhook configuration needs the new ca.crt as its caBundle")
     assert changed(before, tmp_path) == FILES
-    assert issued_by(result.cert_file.read_bytes(), result.ca_file.read_bytes())
+    assert is_issued_here(tmp_path)
 
 
 def test_an_authority_brought_along_is_used_as_it_is(tmp_path: Path) -> None:
     own = new_authority(NOW, timedelta(days=90))
     write_authority(tmp_path, own)
-    result = ensure_files(tmp_path, NAMES, now=NOW)
-    assert result.ca_file.read_bytes() == own.certificate_pem
-    assert not_after(result.cert_file.read_bytes()) == not_after(own.certificate_pem)
+    ensure_files(tmp_path, NAMES, now=NOW)
+    assert (tmp_path / "ca.crt").read_bytes() == own.certificate_pem
+    assert served(tmp_path).certificate.not_valid_after_utc == own.certificate.not_valid_after_utc
 
 
 @pytest.mark.parametrize(
@@ -153,9 +158,8 @@ def test_bad_names_leave_no_files_behind(tmp_path: Path, names: list[str]) -> No
 def test_an_rsa_authority_can_issue_too(tmp_path: Path) -> None:
     """People bring authorities made by other tools."""
     write_authority(tmp_path, rsa_authority())
-    result = ensure_files(tmp_path, NAMES, now=NOW)
-    assert result.reason == "there was no usable serving certificate"
-    assert issued_by(result.cert_file.read_bytes(), result.ca_file.read_bytes())
+    assert ensure_files(tmp_path, NAMES, now=NOW) == "there was no usable serving certificate"
+    assert is_issued_here(tmp_path)
 
 
 def test_runs_at_the_same_time_agree_on_one_set_of_files(tmp_path: Path) -> None:
@@ -165,18 +169,18 @@ def test_runs_at_the_same_time_agree_on_one_set_of_files(tmp_path: Path) -> None
     for thread in threads:
         thread.join()
     assert sorted(contents(tmp_path)) == FILES
-    assert not ensure_files(tmp_path, NAMES, now=NOW).changed
+    assert ensure_files(tmp_path, NAMES, now=NOW) == VALID
 
 
 def test_a_reader_never_sees_a_half_written_file(tmp_path: Path) -> None:
     """A watcher that takes key and certificate whenever they match never stays with a broken pair."""
-    result = ensure_files(tmp_path, NAMES, now=NOW)
+    ensure_files(tmp_path, NAMES, now=NOW)
     stop = threading.Event()
     broken: list[bytes] = []
 
     def watch() -> None:
         while not stop.is_set():
-            for file in (result.cert_file, result.key_file):
+            for file in (tmp_path / "tls.crt", tmp_path / "tls.key"):
                 content = file.read_bytes()
                 if not content.endswith(b"-----\n"):
                     broken.append(content)

@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certs.authority import issued_by, new_authority, read_certificate, trusted_until
-from certs.cluster import ClusterError
-from certs.keeper import CertificateKeeper, Kept
-from certs.material import Terms, material_of
+from certs.authority import new_authority, read_certificate, trusted_until
+from certs.cluster import ClusterError, Kept
+from certs.keeper import CertificateKeeper
+from certs.material import material_of
+from tests.certificate_files import issued_by
 from tests.certs.memory_cluster import CONFIGURATIONS, SECRET, MemoryCluster
 from tests.strategies import examples
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
-TERMS = Terms(names=("gpu-policy.gpu-policy.svc",))
+NAMES = ("gpu-policy.gpu-policy.svc",)
 SETTLE = 60.0
 
 
@@ -25,8 +26,8 @@ class Keeper(CertificateKeeper):
 
     def __init__(self, cluster: MemoryCluster, directory: Path) -> None:
         self.directory = directory
-        kept = Kept(SECRET, directory, CONFIGURATIONS)
-        super().__init__(cluster, kept, TERMS, settle_seconds=SETTLE, clock=cluster.monotonic)
+        kept = Kept(SECRET, directory, NAMES, SETTLE, CONFIGURATIONS)
+        super().__init__(cluster, kept, clock=cluster.monotonic)
 
     def served(self) -> bytes:
         return (self.directory / "tls.crt").read_bytes()

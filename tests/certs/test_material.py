@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from certs.authority import SERVING_LIFETIME, issue, issued_by, new_authority, not_after, trusted_until
+from certs.authority import SERVING_LIFETIME, issue, new_authority, signed, trusted_until
 from certs.material import MOST_AUTHORITIES, SPREAD, Material, Plan, Situation, Terms, data_of, material_of, plan
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -49,17 +49,17 @@ def test_a_secret_gives_back_what_was_put_into_it() -> None:
 
 def test_the_serving_certificate_is_renewed_well_before_its_end_by_the_same_authority() -> None:
     material = fresh()
-    late = not_after(material.serving.certificate_pem) - TERMS.serving_renewal
+    late = material.serving.certificate.not_valid_after_utc - TERMS.serving_renewal
     assert plan(material, TERMS, at(late - DAY)).reasons == ()
     made = plan(material, TERMS, at(late))
     assert made.reasons == ("the serving certificate ends 2031-01-01",)
     assert made.material.authority == material.authority
-    assert not_after(made.material.serving.certificate_pem) - late == SERVING_LIFETIME
+    assert made.material.serving.certificate.not_valid_after_utc - late == SERVING_LIFETIME
 
 
 def test_a_new_authority_is_announced_before_it_issues_and_the_former_stays() -> None:
     material = fresh()
-    late = not_after(material.authority.certificate_pem) - TERMS.authority_renewal
+    late = material.authority.certificate.not_valid_after_utc - TERMS.authority_renewal
     renewed = replace(material, serving=issue(material.authority, TERMS.names, late))
     announced = plan(renewed, TERMS, at(late))
     assert announced.reasons == ("the authority ends 2039-12-30",)
@@ -71,7 +71,7 @@ def test_a_new_authority_is_announced_before_it_issues_and_the_former_stays() ->
     assert plan(announced.material, TERMS, at(late, announced=False)).reasons == ()
     switched = plan(announced.material, TERMS, at(late))
     assert switched.reasons == ("the new authority has been announced for long enough",)
-    assert issued_by(switched.material.serving.certificate_pem, announced.material.authority.certificate_pem)
+    assert signed(switched.material.serving.certificate, announced.material.authority.certificate)
     assert switched.material.bundle == announced.material.bundle
     assert plan(switched.material, TERMS, at(late)).reasons == ()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import CertificateError, issue, new_authority, not_after, trusted_until
+from certs.authority import CertificateError, issue, new_authority, trusted_until
 from certs.cluster import ClusterError
 from certs.trust import CertificateWitness
 from tests.certs.memory_cluster import CONFIGURATIONS, MemoryCluster
@@ -41,8 +41,8 @@ def test_a_witness_says_when_each_part_ends_and_writes_nothing(
 ) -> None:
     trust(cluster, STRANGER.certificate_pem, AUTHORITY.certificate_pem)
     witness.look()
-    leaf = not_after(SERVING.certificate_pem)
-    assert witness.status.ends == {"leaf": leaf, "ca": not_after(AUTHORITY.certificate_pem), "ca_bundle": leaf}
+    leaf = SERVING.certificate.not_valid_after_utc
+    assert witness.status.ends == {"leaf": leaf, "ca": AUTHORITY.certificate.not_valid_after_utc, "ca_bundle": leaf}
     assert witness.status.fault == ""
     assert cluster.writes == []
 
@@ -92,7 +92,7 @@ def test_a_missing_file_is_named(cluster: MemoryCluster, tmp_path: Path) -> None
 
 
 def test_a_bundle_accepts_what_one_of_its_authorities_signed_until_either_ends() -> None:
-    end = not_after(SERVING.certificate_pem)
+    end = SERVING.certificate.not_valid_after_utc
     assert trusted_until(SERVING.certificate, [AUTHORITY.certificate]) == end
     assert trusted_until(SERVING.certificate, [STRANGER.certificate, AUTHORITY.certificate]) == end
     assert trusted_until(SERVING.certificate, [STRANGER.certificate]) is None

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from certs.files import ensure_files
+from tests.certificate_files import CertificateFiles
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.daemon import Daemon
@@ -40,7 +40,7 @@ class Installation:
         self.directory = directory
         shutil.copytree(ROOT / "policies", self.policies)
         names = [HOST, "localhost", "127.0.0.1"]
-        self.files = ensure_files(directory / "certs", names)
+        self.files = CertificateFiles(directory / "certs", names)
         with socket.create_server(("127.0.0.1", 0)) as probe:
             self.port: int = probe.getsockname()[1]
         self.url = f"https://127.0.0.1:{self.port}"

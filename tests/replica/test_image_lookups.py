@@ -17,7 +17,7 @@ from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import NOT_LOOKED_UP
 from webhook.replica.image_lookups import ImageLookups, lookups_of
-from webhook.replica.settings import ConfigMapPlace, ImageSettings
+from webhook.replica.settings import ConfigMapPlace
 
 PLACE = ConfigMapPlace("gpu-policy", "gpu-policy-images")
 
@@ -34,10 +34,10 @@ def store(server: FakeApiServer, tmp_path: Path) -> ConfigMapStore:
 
 
 @pytest.fixture
-def settings(server: FakeApiServer, tmp_path: Path) -> ImageSettings:
+def settings(server: FakeApiServer, tmp_path: Path) -> tuple[Any, ...]:
     file = tmp_path / "registries.yaml"
     file.write_text(yaml.safe_dump(LISTED))
-    return ImageSettings(file, None, PLACE, server.kubeconfig(tmp_path))
+    return file, None, PLACE, server.kubeconfig(tmp_path)
 
 
 def value_of(metrics: Metrics, name: str) -> float | None:
@@ -61,14 +61,14 @@ def test_a_config_map_that_cannot_be_read_is_a_fault_that_says_what_to_do(
 
 
 def test_look_ups_begin_with_their_metrics_and_go_on_without_the_config_map(
-    server: FakeApiServer, settings: ImageSettings
+    server: FakeApiServer, settings: tuple[Any, ...]
 ) -> None:
     server.instead[PLACE.path] = always(404, {"message": "not found"})
-    look_ups, metrics = ImageLookups(settings), Metrics()
+    look_ups, metrics = ImageLookups(*settings), Metrics()
     assert value_of(metrics, "gpu_policy_images_known") is None
     look_ups.start(metrics)
     try:
-        assert look_ups.info("quay.io/team/app:1") == NOT_LOOKED_UP
+        assert look_ups.service.info("quay.io/team/app:1") == NOT_LOOKED_UP
         eventually(lambda: any(path == PLACE.path for path, _ in server.seen))
         assert value_of(metrics, "gpu_policy_image_results_shared") == 0
         assert (value_of(metrics, "gpu_policy_images_known"), value_of(metrics, "gpu_policy_images_pending")) == (0, 0)
@@ -84,10 +84,10 @@ def test_look_ups_begin_with_their_metrics_and_go_on_without_the_config_map(
     ],
 )
 def test_a_list_that_became_unreadable_ends_no_replica(
-    break_it: Any, settings: ImageSettings, caplog: pytest.LogCaptureFixture
+    break_it: Any, settings: tuple[Any, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     """As a worker that is replaced finds it; the process was started on a good one."""
-    break_it(settings.registries_file)
+    break_it(settings[0])
     with caplog.at_level(logging.ERROR):
-        assert lookups_of(settings) is None
+        assert lookups_of(*settings) is None
     assert "until this replica restarts, it looks up no image" in caplog.text

@@ -14,7 +14,7 @@ from tests.replica.test_serving import REGISTRATION
 from webhook.admission.metrics import Metrics
 from webhook.replica import maintenance
 from webhook.replica.maintenance import Maintenance
-from webhook.replica.settings import InstallationSettings, KeptCertificates
+from webhook.replica.settings import InstallationSettings, kept_certificates
 
 SECRET = "/api/v1/namespaces/gpu-policy/secrets/gpu-policy-tls"
 
@@ -29,7 +29,7 @@ def server() -> Iterator[FakeApiServer]:
 def settings(server: FakeApiServer, tmp_path: Path) -> InstallationSettings:
     registration = tmp_path / "webhooks.yaml"
     registration.write_text(yaml.safe_dump_all(REGISTRATION))
-    kept = KeptCertificates.of("gpu-policy/gpu-policy-tls", tmp_path / "tls", ("gpu-policy.gpu-policy.svc",), 60.0)
+    kept = kept_certificates("gpu-policy/gpu-policy-tls", tmp_path / "tls", ("gpu-policy.gpu-policy.svc",), 60.0)
     return InstallationSettings(kept, tmp_path / "tls" / "tls.crt", registration, server.kubeconfig(tmp_path))
 
 

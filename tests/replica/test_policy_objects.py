@@ -19,7 +19,7 @@ from webhook.admission.phases import decide
 from webhook.outcome import Outcome
 from webhook.policy.policy_set import NO_POLICY
 from webhook.policy.policy_store import PolicyStore
-from webhook.replica.policy_objects import MOST_HEARD, NAME, PolicyObjects
+from webhook.replica.status_objects import MOST_HEARD, NAME, PolicyObjects
 
 UNUSED = itertools.count()
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: %s}\n"

@@ -3,7 +3,10 @@
 docs/metrics.md says what each metric means; alerts and dashboard are in deploy/chart/files.
 """
 
+import collections
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from prometheus_client import (
     CollectorRegistry,
@@ -18,7 +21,10 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.phases import Decision
-from webhook.admission.series import FirstNames, ScrapedGauge, Values
+from webhook.admission.series import OTHER, FirstNames, Labels, ScrapedGauge, Values
+from webhook.cuda.cuda_tables import CudaTables
+from webhook.cuda.offer import offer_of
+from webhook.facts.snapshot import Snapshot
 from webhook.outcome import FindingKind
 from webhook.rules import RULES
 from webhook.rules.rule_settings import Mode
@@ -27,11 +33,8 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 LATENCY_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.5, 2.0, 10.0)
 """Upper bounds in seconds. The last is over a quarter of the longest timeout, 30 s: GpuPolicySlow compares with it."""
 NAMESPACE_SERIES = 200
-"""Most namespaces with series of their own, by default."""
 REASONS = ("bad_request", "bug", "forbidden", "not_ready", "overloaded", "took_too_long")
-"""Why a request got no decision."""
 LOOKUP_RESULTS = ("found", "unchanged", "refused", "failed", "bug")
-"""Results of a look-up of an image."""
 
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 _PHASES = ("mutate", "validate", "workloads", "policies", "claims")
@@ -109,7 +112,6 @@ class Metrics:
             registry=self.registry,
         )
         self._named = FirstNames(namespace_series)
-        self._lookups: Counter
         self.watch("policy_info", lambda: {self._policy_hash: 1.0} if self._policy_hash else None)
         self._reload_ok = Gauge(
             "gpu_policy_policy_reload_ok",
@@ -145,22 +147,12 @@ class Metrics:
 
         self.watch("exception_end_timestamp_seconds", shown)
 
-    def count_lookups(self) -> None:
-        text = f"Look-ups of images in their registries, by result ({', '.join(LOOKUP_RESULTS)})."
-        self._lookups = self._counter("gpu_policy_image_lookups", ["result"], text)
-        for result in LOOKUP_RESULTS:
-            self._lookups.labels(result).inc(0)
-
-    def count_warning_events(self, results: Sequence[str]) -> Counter:
-        """Begin to count what becomes of warnings about pods with controllers."""
-        text = (
-            f"Warnings about pods of controllers, by what became of their Event ({', '.join(results)}); unconfirmed "
-            "are those of pods that were not stored."
-        )
-        counter = self._counter("gpu_policy_warning_events", ["result"], text)
+    def count_results(self, name: str, results: Sequence[str], text: str) -> Callable[[str], None]:
+        """A function that counts one of these results; each is shown from the beginning. `text` may have {results}."""
+        counter = self._counter(f"gpu_policy_{name}", ["result"], text.format(results=", ".join(results)))
         for result in results:
             counter.labels(result).inc(0)
-        return counter
+        return lambda result: counter.labels(result).inc()
 
     def policies(self, content_hash: str, *, is_current: bool, failures: int, removed_quotas: int = 0) -> None:
         self._policy_hash = content_hash
@@ -186,10 +178,6 @@ class Metrics:
     def error(self, reason: str) -> None:
         self._errors.labels(reason).inc()
 
-    def image_lookup(self, result: str) -> None:
-        """Count one look-up of an image, with one of LOOKUP_RESULTS; after `count_lookups`."""
-        self._lookups.labels(result).inc()
-
     def page(self) -> bytes:
         return generate_latest(self.registry)
 
@@ -206,3 +194,65 @@ class Metrics:
 
     def _counter(self, name: str, labels: Sequence[str], text: str) -> Counter:
         return Counter(name, text, labels, registry=self.registry)
+
+
+MOST_PAIRS = 100
+"""Most pairs of a GPU and a driver with series of their own: those of the most nodes. Kubelets write their labels."""
+UNKNOWN = "unknown"
+"""The label of nodes that do not say their GPU, or their driver."""
+
+
+class NodeCounts(NamedTuple):
+    """Nodes with NVIDIA GPUs: by GPU and driver, and by driver branch."""
+
+    by_pair: Mapping[Labels, int]
+    by_branch: Mapping[int, int]
+
+
+def show_nodes(
+    registry: CollectorRegistry,
+    snapshot: Callable[[], Snapshot | None],
+    tables: Callable[[], CudaTables],
+    now: Callable[[], float],
+) -> None:
+    """Show the nodes with NVIDIA GPUs in the metrics, read at each scrape.
+
+    `now` is the API server's clock, in seconds since 1970. There are no series until the cluster has been read, and
+    none of a branch that has no known end. A scrape after a change of nodes takes a time that grows with the number of
+    node classes, any other one looks only at the pairs of a GPU and a driver.
+    """
+
+    def counted() -> NodeCounts:
+        found = snapshot()
+        return NodeCounts({}, {}) if found is None else count_nodes(found, tables())
+
+    def ended() -> Mapping[Labels, float]:
+        drivers, at = tables().drivers, now()
+        return {(str(number),): count for number, count in counted().by_branch.items() if drivers.has_ended(number, at)}
+
+    text = f"Nodes with NVIDIA GPUs, by GPU and driver; {OTHER} stands for all pairs without series of their own."
+    ScrapedGauge("gpu_policy_nodes", text, ("product", "driver"), lambda: counted().by_pair, registry=registry)
+    text = "Nodes with NVIDIA GPUs whose driver is of a branch that gets no more releases, by branch."
+    ScrapedGauge("gpu_policy_nodes_of_ended_branch", text, ("branch",), ended, registry=registry)
+
+
+@lru_cache(maxsize=1)  # anybody who may reach the port can scrape as often as they like
+def count_nodes(snapshot: Snapshot, tables: CudaTables) -> NodeCounts:
+    """Count the nodes with NVIDIA GPUs.
+
+    Of more than MOST_PAIRS pairs the ones of the fewest nodes count together, under OTHER; equal ones go by their
+    names, so that all replicas show the same. Branches that the tables lack are left out.
+    """
+    pairs: collections.Counter[Labels] = collections.Counter()
+    branches: collections.Counter[int] = collections.Counter()
+    for nodes in snapshot.table.classes(snapshot.table.everything):
+        if nodes.by_slices is not None or snapshot.accelerators.has_nvidia(nodes.gpu_resources):
+            offer = offer_of(nodes.labels, tables.gpus, nodes.by_slices)
+            pairs[offer.product or UNKNOWN, str(offer.driver or UNKNOWN)] += nodes.count
+            if offer.driver is not None and tables.drivers.branch(offer.driver.major) is not None:
+                branches[offer.driver.major] += nodes.count
+    ranked = sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))
+    shown = dict(ranked[:MOST_PAIRS])
+    if rest := ranked[MOST_PAIRS:]:
+        shown[OTHER, OTHER] = sum(count for _, count in rest)
+    return NodeCounts(shown, branches)

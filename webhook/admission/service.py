@@ -7,19 +7,18 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
-from typing import Protocol
 from uuid import UUID
 
 from webhook.admission import claim_phase, phases
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, objection_to
 from webhook.admission.claim_phase import PodLookUp, PodsOfClaims
-from webhook.admission.metrics import Metrics
-from webhook.admission.node_metrics import show_nodes
+from webhook.admission.metrics import Metrics, show_nodes
 from webhook.admission.phases import Decision, decide
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TimeBudget
 from webhook.engine import Around
 from webhook.engine.quota_requests import NO_REQUESTS, entered
-from webhook.facts.facts import ClusterFacts, FactsSource, ImageSource
+from webhook.facts.facts import ClusterFacts, FactsSource
+from webhook.images.lookups import LookupService
 from webhook.ledger.entries import UID_BYTES
 from webhook.ledger.ledger_store import GpuPod, LedgerError
 from webhook.ledger.ledgers import InUse, Ledgers
@@ -104,26 +103,20 @@ DecisionListener = Callable[[AdmissionRequest, Decision], None]
 """Takes note of a decision of the validating phase. Never waits and never raises."""
 
 
-class ImageMemory(ImageSource, Protocol):
-    """Looks images up, and remembers what was found."""
-
-    def recall(self, text: str, asker: str = "") -> ImageInfo: ...
-
-
 class _ImagesOfReview:
     """Implements ImageSource for one review. A dry run starts no look-up.
 
     Images are asked about outside of the deadline: a thread that is ended halfway could leave a look-up open for ever.
     """
 
-    def __init__(self, images: ImageMemory, deadline: DecisionDeadline, *, is_dry_run: bool) -> None:
+    def __init__(self, images: LookupService, deadline: DecisionDeadline, *, is_dry_run: bool) -> None:
         self._images = images
         self._deadline = deadline
         self._is_dry_run = is_dry_run
 
     def info(self, text: str, asker: str = "") -> ImageInfo:
         with self._deadline.outside():
-            return self._images.recall(text, asker) if self._is_dry_run else self._images.info(text, asker)
+            return self._images.info(text, asker, looks_up=not self._is_dry_run)
 
 
 class Service:
@@ -139,7 +132,7 @@ class Service:
         policies: PolicyStore,
         facts: FactsSource,
         metrics: Metrics,
-        images: ImageMemory | None = None,
+        images: LookupService | None = None,
         ledgers: Ledgers | None = None,
         *,
         clock: Callable[[], float] = time.time,

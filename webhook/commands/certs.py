@@ -29,7 +29,6 @@ def certs(directory: Path, names: tuple[str, ...]) -> None:
     from certs.files import ensure_files
 
     try:
-        result = ensure_files(directory, names)
+        click.echo(ensure_files(directory, names))
     except CertificateError as error:
         fail(str(error))
-    click.echo(result.reason)

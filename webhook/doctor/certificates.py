@@ -10,8 +10,6 @@ from certs.authority import (
     CertificateError,
     covers,
     general_names,
-    not_after,
-    not_before,
     read_bundle,
     read_certificate,
     trusted_until,
@@ -21,7 +19,6 @@ from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, wa
 from webhook.doctor.installation import Installation, decoded
 
 SOON = timedelta(days=30)
-"""Time before the end of a certificate when the doctor warns."""
 
 
 def look(installation: Installation) -> Iterator[DoctorFinding]:
@@ -34,14 +31,14 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
     data = secret.get("data") or {}
     pem, authority = decoded(data, "tls.crt"), decoded(data, "ca.crt")
     try:
-        yield _ending(f"the serving certificate in {name}", not_before(pem), not_after(pem), installation)
+        yield _valid(f"the serving certificate in {name}", pem, installation)
         for entry in installation.entries:
             yield _entry(entry, pem, installation)
     except CertificateError as error:
         yield problem(f"tls.crt in {name} is {error}", "the serving certificate", _remedy(installation))
     try:
         if authority:
-            yield _ending(f"the authority in {name}", not_before(authority), not_after(authority), installation)
+            yield _valid(f"the authority in {name}", authority, installation)
     except CertificateError as error:
         yield problem(f"ca.crt in {name} is {error}", "the authority", _remedy(installation))
 
@@ -80,6 +77,11 @@ def _is_left_to_the_roots(installation: Installation) -> bool:
     annotations = [key for one in found for key in one["metadata"].get("annotations") or {}]
     injects = any(key.startswith("cert-manager.io/inject-") for key in annotations)
     return not injects and not installation.workload.keeps_certificates
+
+
+def _valid(what: str, pem: bytes, installation: Installation) -> DoctorFinding:
+    certificate = read_certificate(pem)
+    return _ending(what, certificate.not_valid_before_utc, certificate.not_valid_after_utc, installation)
 
 
 def _ending(what: str, start: datetime | None, end: datetime, installation: Installation) -> DoctorFinding:

@@ -8,7 +8,7 @@ is called intel.com/gpu as well.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -163,6 +163,9 @@ class Accelerators:
         if not resource.startswith(DEVICE_CLASSES) or self.of(resource) is not None:
             return False
         return not (_OTHERS.fullmatch(resource) or any(self._matching(resource)))
+
+    def has_nvidia(self, resources: Iterable[str]) -> bool:
+        return any(gpu is not None and gpu.vendor is Vendor.NVIDIA for gpu in map(self.of, resources))
 
     def declaration(self, resource: str) -> str:
         """The name or glob by which a policy declares a resource; empty for built-in names and for unknown ones."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from webhook.admission.metrics import Metrics
+from webhook.admission.metrics import LOOKUP_RESULTS, Metrics
 from webhook.images.allowlist import PRESETS, AllowList
 from webhook.images.client import RegistryClient
 from webhook.images.credentials import Credentials
@@ -16,7 +16,7 @@ from webhook.images.shared_results import ConfigMapStore
 from webhook.kubernetes.api_errors import ClusterConfigError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo, parse_reference
-from webhook.replica.settings import ConfigMapPlace, ImageSettings
+from webhook.replica.settings import ConfigMapPlace
 from webhook.yaml_files.file_errors import FileErrors
 
 _log = logging.getLogger("gpu_policy.images")
@@ -25,41 +25,36 @@ _log = logging.getLogger("gpu_policy.images")
 class ImageLookups:
     """The look-ups of one replica. Make it after the fork."""
 
-    def __init__(self, settings: ImageSettings) -> None:
-        allowed = AllowList.load(settings.registries_file)
-        credentials = Credentials(settings.credentials_file)
-        store = _store(settings.results, settings.kubeconfig)
-        self._images = LookupService(RegistryClient(allowed, credentials).look_up, allowed, store)
-
-    def info(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known about the image at this moment. Never waits."""
-        return self._images.info(text, asker)
-
-    def recall(self, text: str, asker: str = "") -> ImageInfo:
-        """What is known about the image at this moment, without a look-up."""
-        return self._images.info(text, asker, looks_up=False)
+    def __init__(
+        self, registries: Path, credentials: Path | None, results: ConfigMapPlace | None, kubeconfig: Path | None
+    ) -> None:
+        """Without `results` they are not shared. `kubeconfig` is None inside the cluster."""
+        allowed, store = AllowList.load(registries), _store(results, kubeconfig)
+        self.service = LookupService(RegistryClient(allowed, Credentials(credentials)).look_up, allowed, store)
 
     def start(self, metrics: Metrics) -> None:
         """Start the threads, and show in the metrics how look-ups go."""
-        images = self._images
-        metrics.count_lookups()
+        images = self.service
+        text = "Look-ups of images in their registries, by result ({results})."
+        count = metrics.count_results("image_lookups", LOOKUP_RESULTS, text)
         metrics.watch("images_known", lambda: images.known)
         metrics.watch("images_pending", lambda: images.pending)
         metrics.watch("image_results_shared", lambda: images.is_shared)
-        images.start(metrics.image_lookup)
+        images.start(count)
 
     def close(self) -> None:
-        """End the threads, within 2 seconds."""
-        self._images.close()
+        self.service.close()
 
 
-def lookups_of(settings: ImageSettings) -> ImageLookups | None:
+def lookups_of(
+    registries: Path, credentials: Path | None, results: ConfigMapPlace | None, kubeconfig: Path | None
+) -> ImageLookups | None:
     """The look-ups; None, with a line in the log, where their files can no longer be used.
 
     Without look-ups the replica still answers for GPU pods.
     """
     try:
-        return ImageLookups(settings)
+        return ImageLookups(registries, credentials, results, kubeconfig)
     except (FileErrors, ClusterConfigError) as error:
         _log.error("%s; until this replica restarts, it looks up no image", error)  # the text says it all
         return None
@@ -83,10 +78,7 @@ class Resolver:
         public = (registry for preset in PRESETS.values() for registry in preset)
         self._allowed = AllowList(public) if registries is None else AllowList.load(registries)
         self.withheld = self._allowed.withheld
-        self._store: ConfigMapStore | None = None
-        if registries is not None:
-            settings = ImageSettings.of(registries, credentials, results, kubeconfig)
-            self._store = _store(settings.results, kubeconfig)
+        self._store = _store(None if results is None else ConfigMapPlace.of("--image-results", results), kubeconfig)
 
     def __call__(self, images: Iterable[str]) -> Mapping[str, ImageInfo]:
         """Image -> what its registry says, or why it says nothing."""

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.admission.quota_service import QuotaParts
 from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.kubernetes.api_paths import CORE, delete_options, path_of
 from webhook.kubernetes.api_server import METADATA, ApiServer
 from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList
-from webhook.ledger.context import LedgerTiming
+from webhook.ledger.context import LedgerContext, LedgerTiming
 from webhook.ledger.entries import LABEL, PREFIX, SET_ASIDE, Entries, content, entries_in, undecodable
 from webhook.ledger.ledger_store import LedgerError, MemoryStore, StoredLedger
 from webhook.ledger.pod_source import PodsAndClaims
 from webhook.ledger.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.json_parts import listed, mapped, part
+from webhook.replica.quota_service import QuotaParts
 from webhook.replica.status_objects import QuotaStatus
 
 _PAGE = 50
@@ -199,18 +199,12 @@ def quota_parts_of(
 
     Any admission takes less than `in_flight_seconds` from our answer to the stored pod.
     """
-    pods = PodsAndClaims(server, accelerators=accelerators)
-    return QuotaParts(
-        ApiStore(server, namespace),
-        pods,
-        QuotaStatus(server, namespace),
-        LedgerTiming(in_flight=in_flight_seconds),
-        is_bounded=True,
-        tells_usage=tells_usage,
-        groups=pods.groups,
-    )
+    pods, timing = PodsAndClaims(server, accelerators=accelerators), LedgerTiming(in_flight=in_flight_seconds)
+    store = ApiStore(server, namespace)
+    context = LedgerContext(store, pods, timing, is_bounded=True, tells_usage=tells_usage, groups=pods.groups)
+    return QuotaParts(context, pods, QuotaStatus(server, namespace))
 
 
 def quota_parts_from(pods: StaticPods, *, tells_usage: bool = True) -> QuotaParts:
     """Ledgers in memory, for the pods of an inventory."""
-    return QuotaParts(MemoryStore(), pods, tells_usage=tells_usage)
+    return QuotaParts(LedgerContext(MemoryStore(), pods, tells_usage=tells_usage), pods)

@@ -3,14 +3,14 @@
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from certs.authority import CertificateError
-from certs.cluster import ClusterError
-from certs.keeper import CertificateKeeper, Kept
-from certs.material import Terms
+from certs.cluster import ClusterError, Kept
+from certs.keeper import CertificateKeeper
 from certs.trust import CertificateWitness
 from webhook.admission.metrics import Metrics
 from webhook.kubernetes.api_server import ApiServer
@@ -23,7 +23,7 @@ from webhook.kubernetes.webhook_configurations import (
 )
 from webhook.periodic_task import Attempts, PeriodicTask
 from webhook.replica.kubernetes_cluster import KubernetesCluster
-from webhook.replica.settings import InstallationSettings, KeptCertificates
+from webhook.replica.settings import InstallationSettings
 
 _log = logging.getLogger("gpu_policy.installation")
 
@@ -150,15 +150,8 @@ def prepare(settings: InstallationSettings) -> None:
             return
 
 
-def _keeper(
-    cluster: KubernetesCluster, settings: InstallationSettings, certificates: KeptCertificates
-) -> CertificateKeeper:
-    return CertificateKeeper(
-        cluster,
-        Kept(certificates.secret, certificates.directory, _configurations(settings)),
-        Terms(certificates.names),
-        settle_seconds=certificates.settle_seconds,
-    )
+def _keeper(cluster: KubernetesCluster, settings: InstallationSettings, kept: Kept) -> CertificateKeeper:
+    return CertificateKeeper(cluster, replace(kept, configurations=_configurations(settings)))
 
 
 def _configurations(settings: InstallationSettings) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from webhook.admission.app import create_app
 from webhook.admission.claim_phase import PodsOfClaims
 from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
-from webhook.admission.quota_service import QuotaParts, QuotaService
 from webhook.admission.service import Service
 from webhook.admission.watchdog import DECISION_SECONDS
 from webhook.facts.facts import FactsSource
@@ -17,10 +16,11 @@ from webhook.facts.live import StaticFacts
 from webhook.ledger.inventory import load_inventory
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.policy.policy_store import PolicyStore, ReloadStatus
+from webhook.replica.quota_service import QuotaParts, QuotaService
 
 if TYPE_CHECKING:  # each is loaded only where a replica does its work
     from webhook.replica.image_lookups import ImageLookups
-    from webhook.replica.policy_objects import PolicyObjects
+    from webhook.replica.status_objects import PolicyObjects
     from webhook.replica.warning_events import WarningEvents
 
 _LOG = logging.getLogger("gpu_policy")
@@ -84,7 +84,7 @@ class Replica:
             self._policies,
             self._facts,
             self._metrics,
-            images,
+            None if images is None else images.service,
             None if self._quotas is None else self._quotas.ledgers,
             clock=self._facts.now,
             listeners=listeners,

@@ -19,8 +19,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from prometheus_client import Counter
-
 from webhook.admission import logs
 from webhook.admission.admission_review import AdmissionRequest
 from webhook.admission.metrics import Metrics
@@ -124,7 +122,7 @@ class WarningEvents:
         self._told: set[tuple[str, str, str]] = set()
         self._hour = 0
         self._lock = Lock()
-        self._counts: Mapping[str, Counter] = {}
+        self._count: Callable[[str], None] = lambda _result: None
         self._is_deaf = False
         attempts = Attempts(_log, "Events cannot be written", (ApiServerError,), logging.WARNING)
         self.round = partial(attempts.make, self.write_one)
@@ -136,8 +134,11 @@ class WarningEvents:
 
     def count_in(self, metrics: Metrics) -> None:
         metrics.watch("warning_events_waiting", lambda: len(self._waiting))
-        counter = metrics.count_warning_events(RESULTS)
-        self._counts = {result: counter.labels(result) for result in RESULTS}
+        text = (
+            "Warnings about pods of controllers, by what became of their Event ({results}); unconfirmed are those of "
+            "pods that were not stored."
+        )
+        self._count = metrics.count_results("warning_events", RESULTS, text)
 
     def close(self) -> None:
         """End the thread. Warnings that wait are lost; the next pod of their controllers brings them again."""
@@ -247,7 +248,3 @@ class WarningEvents:
 
     def _hour_now(self) -> int:
         return int(self._server.now() // 3600)
-
-    def _count(self, result: str) -> None:
-        if (count := self._counts.get(result)) is not None:
-            count.inc()

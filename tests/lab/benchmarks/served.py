@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from certs.files import ensure_files
+from tests.certificate_files import CertificateFiles
 from tests.e2e.daemon import Daemon
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -60,7 +60,7 @@ def _memory(pid: int, field: str) -> float:
 @contextmanager
 def serve(directory: Path, name: str, command: Callable[[dict[str, Any]], list[str]]) -> Iterator[Served]:
     """Run the command that is made of certificate, key and port until the block ends."""
-    files = ensure_files(directory / "certs", ["localhost", "127.0.0.1", "gpu-policy.gpu-policy.svc"])
+    files = CertificateFiles(directory / "certs", ["localhost", "127.0.0.1", "gpu-policy.gpu-policy.svc"])
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     argv = command({"cert": files.cert_file, "key": files.key_file, "port": port})

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.authority import issued_by
+from tests.certificate_files import issued_by
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
 from tests.e2e.kept_certificates import KeptSite

@@ -13,7 +13,6 @@ from cryptography.x509 import Certificate
 from certs.authority import CertificateError, covers, issue, new_authority, read_certificate
 from certs.files import replace_pair
 from certs.keeper import CertificateKeeper, Kept
-from certs.material import Terms
 from tests.certs.memory_cluster import CONFIGURATIONS, SECRET, MemoryCluster
 from tests.certs.test_keeper import NOW, SETTLE, Keeper, assert_trusted, authority_of, material
 
@@ -76,11 +75,7 @@ def test_replicas_that_are_called_by_other_names_agree_on_one_certificate_for_al
     names = [("svc.ns.svc", "old.example"), ("svc.ns.svc", "new.example")]
     keepers = [
         CertificateKeeper(
-            cluster,
-            Kept(SECRET, tmp_path / str(number), CONFIGURATIONS),
-            Terms(names=of_one),
-            settle_seconds=SETTLE,
-            clock=cluster.monotonic,
+            cluster, Kept(SECRET, tmp_path / str(number), of_one, SETTLE, CONFIGURATIONS), clock=cluster.monotonic
         )
         for number, of_one in enumerate(names)
     ]

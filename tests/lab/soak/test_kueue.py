@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from certs.files import ensure_files
+from tests.certificate_files import CertificateFiles
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.daemon import Daemon
 from tests.e2e.eventually import eventually
@@ -72,7 +72,7 @@ def queued(quotas: QuotaSite, make_namespace: Callable[[str], str], tmp_path: Pa
         "topologies",
     ):
         eventually(lambda kind=kind: plane.raw("GET", f"{API}/{kind}")[0] == 200)
-    files = ensure_files(tmp_path / "certs", ["127.0.0.1"])
+    files = CertificateFiles(tmp_path / "certs", ["127.0.0.1"])
     for name, file in (("tls.crt", files.cert_file), ("tls.key", files.key_file)):
         shutil.copy(file, tmp_path / name)
     configuration = {

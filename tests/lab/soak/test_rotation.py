@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from certs.authority import issued_by
+from tests.certificate_files import issued_by
 from tests.e2e.eventually import eventually
 from tests.e2e.installation import HOST, NAMESPACE
 from tests.e2e.objects import gpu_pod

@@ -1,14 +1,28 @@
-"""Metrics of quotas. A bounded number of quotas have series of their own; all others share one."""
+"""The quotas of one replica: its ledgers, the reconciler, and what is published about usage.
 
+A bounded number of quotas have series of their own in the metrics; all others share one.
+"""
+
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from webhook.admission.metrics import Metrics
 from webhook.admission.series import FirstNames, Labels, ScrapedGauge, Values
-from webhook.ledger.context import Observer
+from webhook.engine.quota_usage import quota_usages, statuses
+from webhook.facts.facts import ClusterFacts
+from webhook.ledger.context import LEAST_IDLE, LONGEST_ROUND, LedgerContext, LedgerTiming, Observer, ReconcileIntervals
+from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.pod_source import PodsAndClaims
+from webhook.ledger.reconciler import QuotasInForce, Reconciler
+from webhook.ledger.static_pods import StaticPods
+from webhook.policy.policy_store import HELD_SECONDS, PolicyStore
 from webhook.quota.amounts import Usage
-from webhook.quota.quotas import Limit, Measure
+from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
+from webhook.replica.status_objects import QuotaStatus
 
 MOST_QUOTAS = 200
 """Most quotas with series of their own. The platform names shared quotas and namespaces, but there may be many."""
@@ -16,7 +30,7 @@ _SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0)
 
 
 class QuotaMetrics(Observer):
-    """Counts as `webhook.ledger.context.Observer`, and shows what is in use, read at each scrape."""
+    """Counts what happens to ledgers, and shows what is in use, read at each scrape."""
 
     def __init__(
         self,
@@ -135,3 +149,87 @@ def _label(limit: Limit) -> str:
 
 def _gated(usage: Usage) -> Mapping[Limit, Fraction]:
     return {limit: usage.gated.get(limit, Fraction(0)) for limit in usage.quota.limits}
+
+
+_ROUNDS = 1 / 9
+"""Longest time between two reconciliations, as a share of the time that an admission may take."""
+_IDLE = 2
+"""An unused ledger is removed when it has not changed for this many times the time of an admission."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaParts:
+    """The parts of a replica's quotas: `pods` are those of the context, watched from `start` to `close`.
+
+    Without `publisher` usage is in the metrics only.
+    """
+
+    context: LedgerContext
+    pods: PodsAndClaims | StaticPods
+    publisher: QuotaStatus | None = None
+
+
+class QuotaService:
+    """The quotas of one replica. Pods are watched from the moment that the policies have a quota."""
+
+    def __init__(
+        self,
+        parts: QuotaParts,
+        policies: PolicyStore,
+        metrics: Metrics,
+        cluster: Callable[[], ClusterFacts | None] = lambda: None,
+    ) -> None:
+        self._parts = parts
+        self._policies = policies
+        observer = QuotaMetrics(metrics.registry, lambda: self._reconciler.usage, lambda: self._reconciler.age)
+        self.ledgers = Ledgers(replace(parts.context, observer=observer))
+        self._reconciler = Reconciler(
+            self.ledgers,
+            lambda: quotas_in_force(policies),
+            intervals=intervals_for(parts.context.timing),
+            begin=parts.pods.start,
+            listener=self._show,
+        )
+        parts.pods.listen(self._reconciler.wake)
+        parts.pods.know(cluster)
+        self.has_pods_in = parts.pods.has_any_in
+        """Whether a pod was seen in a namespace."""
+
+    def start(self) -> None:
+        if self._parts.publisher is not None:
+            self._parts.publisher.start()
+        self._reconciler.start()
+
+    def close(self) -> None:
+        self._reconciler.close()
+        self._parts.pods.close()
+        if self._parts.publisher is not None:
+            self._parts.publisher.close()
+
+    def _show(self, usage: Mapping[str, Usage]) -> None:
+        if self._parts.publisher is not None:
+            self._parts.publisher.show(statuses(quota_usages(usage, self._policies.current)))
+
+
+def intervals_for(timing: LedgerTiming) -> ReconcileIntervals:
+    """How often ledgers are reconciled. No entry is removed while its pod may be in flight."""
+    return ReconcileIntervals(
+        round=min(LONGEST_ROUND, timing.in_flight * _ROUNDS), idle=max(LEAST_IDLE, timing.in_flight * _IDLE)
+    )
+
+
+def quotas_in_force(policies: PolicyStore) -> QuotasInForce:
+    """The quotas of the policies in force. They are settled once every replica has loaded them."""
+    current = policies.current
+
+    def of(namespace: str) -> Quota | None:
+        bound = current.quotas_for(namespace)
+        return next((one.quota for one in bound if one.quota.scope is QuotaScope.NAMESPACE), None)
+
+    return QuotasInForce(
+        [bound.quota for bound in current.shared_quotas],
+        of,
+        current.names,
+        are_settled=time.monotonic() - policies.status.loaded_at_monotonic > HELD_SECONDS,
+        exist=current.has_quotas,
+    )
