@@ -14,7 +14,6 @@ from tests.build import pod, review
 from tests.golden import golden
 from tests.strategies import checked, json_values
 from webhook.admission.admission_review import (
-    MOST_GROUPS,
     AdmissionRequest,
     AdmissionResponse,
     UnansweredError,
@@ -154,12 +153,6 @@ def test_a_text_that_no_api_server_sends_is_refused_with_place_found_and_allowed
 @pytest.mark.parametrize(("place", "text"), [(place, text) for place, texts in READ.items() for text in texts])
 def test_what_api_servers_send_is_read(place: str, text: str) -> None:
     assert _parsed(_changed(place, text)) is not None
-
-
-def test_the_number_of_groups_is_bounded() -> None:
-    assert _parsed({"userInfo": {"groups": ["g"] * MOST_GROUPS}}) is not None
-    with pytest.raises(UnansweredError, match=f"found {MOST_GROUPS + 1} groups, expected {MOST_GROUPS} at most"):
-        _parsed({"userInfo": {"groups": ["g"] * (MOST_GROUPS + 1)}})
 
 
 def test_a_reason_does_not_repeat_what_was_sent_at_length() -> None:

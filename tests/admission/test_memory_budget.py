@@ -11,7 +11,7 @@ import pytest
 from tests.build import container, pod, review
 from tests.replicas import Replica
 from webhook.admission.admission_review import UnansweredError
-from webhook.admission.memory_budget import MOST_OF_A_REVIEW, SMALL, Room, memory_of
+from webhook.admission.endpoint import MOST_OF_A_REVIEW, SMALL, Room, memory_of
 
 MEBIBYTE = 2**20
 

@@ -22,47 +22,31 @@ from webhook.model.shape import SizeError, spelled
 _MOST_SHOWN = 200
 """Characters of a found text that are looked at for a message."""
 
-MOST_GROUPS = 10_000
-"""Most groups of one user. Directories give people hundreds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What a text may be: a pattern for the whole text, and its description in words."""
-
-    pattern: re.Pattern[str]
-    allowed: str
-
-
-def _form(pattern: str, allowed: str) -> Form:
-    return Form(re.compile(pattern, re.ASCII), allowed)
-
-
 _SUBDOMAIN = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 
-FORMS: Mapping[str, Form] = {
-    "uid": _form(r"[ -~]{0,128}", "up to 128 letters, digits and signs of ASCII"),
-    "operation": _form(r"(?s).{0,32}", "CREATE, UPDATE, DELETE or CONNECT"),
-    "namespace": _form(
+FORMS: Mapping[str, tuple[str, str]] = {
+    "uid": (r"[ -~]{0,128}", "up to 128 letters, digits and signs of ASCII"),
+    "operation": (r"(?s).{0,32}", "CREATE, UPDATE, DELETE or CONNECT"),
+    "namespace": (
         r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?",
         "the name of a namespace: up to 63 small letters, digits and inner hyphens, or nothing",
     ),
-    "name": _form(r"(?!\.{1,2}\Z)[^/%]{0,253}", 'up to 253 characters without "/" and "%", other than "." and ".."'),
-    "subResource": _form(r"[A-Za-z0-9-]{0,63}", "up to 63 letters, digits and hyphens"),
-    "kind.group": _form(rf"({_SUBDOMAIN})?", "a DNS name of up to 253 characters, or nothing"),
-    "kind.version": _form(r"[a-z0-9.-]{0,63}", "up to 63 small letters, digits, dots and hyphens"),
-    "kind.kind": _form(r"[A-Za-z0-9-]{0,63}", "up to 63 letters, digits and hyphens"),
+    "name": (r"(?!\.{1,2}\Z)[^/%]{0,253}", 'up to 253 characters without "/" and "%", other than "." and ".."'),
+    "subResource": (r"[A-Za-z0-9-]{0,63}", "up to 63 letters, digits and hyphens"),
+    "kind.group": (rf"({_SUBDOMAIN})?", "a DNS name of up to 253 characters, or nothing"),
+    "kind.version": (r"[a-z0-9.-]{0,63}", "up to 63 small letters, digits, dots and hyphens"),
+    "kind.kind": (r"[A-Za-z0-9-]{0,63}", "up to 63 letters, digits and hyphens"),
 }
-"""Place below `request` -> what its text may be. A missing text counts as empty."""
+"""Place below `request` -> a pattern for the whole text, and what it may be. A missing text counts as empty."""
 
 
 def objection_to(place: str, text: str) -> str:
     """What is wrong with the text at a place of `FORMS`: place, found and allowed; empty where nothing is wrong."""
-    form = FORMS[place]
-    if form.pattern.fullmatch(text):
+    pattern, allowed = FORMS[place]
+    if re.fullmatch(pattern, text, re.ASCII):
         return ""
     shown = "".join(char if char.isprintable() else "\ufffd" for char in text[:_MOST_SHOWN])
-    return f"request.{place}: found {spelled(shown)} ({len(text)} characters), expected {form.allowed}"
+    return f"request.{place}: found {spelled(shown)} ({len(text)} characters), expected {allowed}"
 
 
 API_VERSION = "admission.k8s.io/v1"
@@ -146,9 +130,6 @@ def parse(body: bytes) -> AdmissionRequest:
     uid = _text(request, "uid")
     if not uid:
         raise UnansweredError("request.uid: missing or empty; the answer must repeat it")
-    groups = _part(user, "groups", list, "request.userInfo.")
-    if len(groups) > MOST_GROUPS:
-        raise UnansweredError(f"request.userInfo.groups: found {len(groups)} groups, expected {MOST_GROUPS} at most")
     return AdmissionRequest(
         uid=uid,
         operation=_text(request, "operation"),
@@ -158,7 +139,7 @@ def parse(body: bytes) -> AdmissionRequest:
         kind=_text(kind, "kind", "kind."),
         subresource=_text(request, "subResource"),
         user=_part(user, "username", str, "request.userInfo."),
-        user_groups=groups,
+        user_groups=_part(user, "groups", list, "request.userInfo."),
         is_dry_run=request.get("dryRun") is True,
         object=_part(request, "object", dict) or None,
         old_object=_part(request, "oldObject", dict) or None,

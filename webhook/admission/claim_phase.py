@@ -41,7 +41,6 @@ _OF_QUOTAS = frozenset((gpu_quota.RULE.key, gpu_types.RULE.key))
 """The rules whose exceptions may change a quota, or what counts against it."""
 
 _LONGEST_LOOK_UP = 1.0
-"""Most seconds of one look-up of a pod."""
 _SHARE = 0.25
 """Share of a claim's waiting time that the look-up of its pod may take; the rest is for the ledgers of quotas."""
 AT_A_TIME = 2

@@ -6,7 +6,6 @@ ConfigMaps of policies are checked when they are applied, so that their author l
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
 from webhook import engine
@@ -36,9 +35,7 @@ MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 NODES = "system:nodes"
 NO_TIME = 0.0
 """A time at which no exception holds."""
-_MOST_AUDITED = 200
 _LONGEST_ANNOTATION = 4096
-"""Characters of an audit annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +169,7 @@ def decide(outcome: Outcome) -> Decision:
     if used := outcome.exceptions:
         annotations["exceptions"] = "; ".join(one.told() for one in used.values())[:_LONGEST_ANNOTATION]
     audited = (f"{f.rule}: {f.where}: {f.message}" for f in outcome.findings if not f.refuses and not f.warns)
-    if text := "; ".join(islice(audited, _MOST_AUDITED)):
+    if text := "; ".join(audited):
         annotations["audited"] = text[:_LONGEST_ANNOTATION]
     is_allowed = not outcome.refusals
     answer = AdmissionResponse(
@@ -191,7 +188,6 @@ CHART = "gpu-policy"
 """The value of NAME_LABEL in objects of the chart."""
 
 _BRINGING = frozenset(("CREATE", "UPDATE"))
-"""Operations that can change files."""
 _CHECK = "gpu-policy policy check DIRECTORY"
 _MORE = f"and {{}} more; {_CHECK} names all of them"
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 _TICK_SECONDS = 0.05
-"""Time between two looks at the decisions in progress."""
 _AGAIN_SECONDS = 1.0
 """Time after which the exception is raised again where the first one was lost, as in a finalizer."""
 
