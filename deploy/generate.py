@@ -49,11 +49,13 @@ INSTALL_VALUES: Mapping[str, Any] = {
 It registers for ResourceClaims, which only newer clusters have: where there is no such kind, nothing is ever sent.
 """
 
-FLOW_CONTROL_VALUES: Mapping[str, Any] = {"kubeVersion": "1.29.0"}
-"""Values of flow-control.yaml, a file of its own, because no version of its API is in both 1.28 and 1.32."""
-
-ADMISSION_POLICIES_VALUES: Mapping[str, Any] = {"kubeVersion": "1.30.0"}
-"""Values of admission-policies.yaml, a file of its own, because 1.28 does not have its API."""
+MANIFESTS: Mapping[Path, tuple[Mapping[str, Any], str]] = {
+    INSTALL: (INSTALL_VALUES, ""),
+    FLOW_CONTROL: ({"kubeVersion": "1.29.0"}, "flowcontrol.yaml"),
+    ADMISSION_POLICIES: ({"kubeVersion": "1.30.0"}, "admissionpolicies.yaml"),
+}
+"""File -> values, and the only template that is rendered; empty for all of them. Two are files of their own because
+1.28 does not have the API of the one, and no version of the other's API is in both 1.28 and 1.32."""
 
 _TABLE_HEAD = "| Rule | Promise | As shipped |\n|---|---|---|\n"
 _PARAGRAPH = "\n\n"
@@ -73,21 +75,11 @@ def chart_files() -> dict[Path, str]:
     return files
 
 
-def install_manifest() -> str:
-    """The content of install.yaml. Raises HelmError."""
-    return _GENERATED.format(source="deploy/chart/") + render(INSTALL_VALUES)
-
-
-def flow_control_manifest() -> str:
-    """The content of flow-control.yaml. Raises HelmError."""
-    only = "--show-only=templates/flowcontrol.yaml"
-    return _GENERATED.format(source="deploy/chart/") + render(FLOW_CONTROL_VALUES, only)
-
-
-def admission_policies_manifest() -> str:
-    """The content of admission-policies.yaml. Raises HelmError."""
-    only = "--show-only=templates/admissionpolicies.yaml"
-    return _GENERATED.format(source="deploy/chart/") + render(ADMISSION_POLICIES_VALUES, only)
+def manifest(file: Path) -> str:
+    """The content of one of MANIFESTS. Raises HelmError."""
+    values, only = MANIFESTS[file]
+    arguments = [f"--show-only=templates/{only}"] if only else []
+    return _GENERATED.format(source="deploy/chart/") + render(values, *arguments)
 
 
 def readme() -> str:
@@ -134,9 +126,8 @@ def main() -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
         README.write_text(readme())
-        INSTALL.write_text(install_manifest())
-        FLOW_CONTROL.write_text(flow_control_manifest())
-        ADMISSION_POLICIES.write_text(admission_policies_manifest())
+        for path in MANIFESTS:
+            path.write_text(manifest(path))
     except HelmError as error:
         sys.exit(str(error))
 
@@ -153,17 +144,13 @@ def _conditions() -> str:
 def _conditions_of(*, nvidia_is_default_runtime: bool) -> dict[str, list[dict[str, str]]]:
     """The conditions of each webhook, for clusters in which NVIDIA's runtime is the default, or is not."""
     patterns = [pattern for _, _, pattern in GPU_PATTERNS]
-    found = {}
-    for webhook, make in (("mutate", pod_conditions), ("validate", pod_conditions), ("workloads", workload_conditions)):
-        conditions = make(
-            patterns,
-            watches_devices=True,
-            watches_nodes=webhook != "mutate",
-            nvidia_is_default_runtime=nvidia_is_default_runtime,
-        )
-        found[webhook] = [one.raw() for one in conditions]
-    found["claims"] = [one.raw() for one in claim_conditions()]
-    return found
+    found = {
+        "mutate": pod_conditions(patterns, watches_nodes=False, nvidia_is_default_runtime=nvidia_is_default_runtime),
+        "validate": pod_conditions(patterns, watches_nodes=True, nvidia_is_default_runtime=nvidia_is_default_runtime),
+        "workloads": workload_conditions(patterns, nvidia_is_default_runtime=nvidia_is_default_runtime),
+        "claims": claim_conditions(),
+    }
+    return {webhook: [{"name": name, "expression": one} for name, one in of.items()] for webhook, of in found.items()}
 
 
 def _workloads() -> str:

@@ -11,7 +11,6 @@ so a RuntimeClass counts by what is certain in any cluster: its presence, or a n
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from textwrap import indent
 
 from webhook.model.accelerators import DEVICE_CLASSES, OTHER_CLASSES
@@ -86,77 +85,52 @@ def container_signals(*, nvidia_is_default_runtime: bool) -> tuple[str, ...]:
     return (_SETS_VISIBLE_DEVICES, _MOUNTS_ON_DEVICE_LIST, alone, _TAKES_VARIABLES)
 
 
-@dataclass(frozen=True, slots=True)
-class MatchCondition:
-    """One of a webhook's matchConditions. A request is sent to the webhook if all of them are true."""
-
-    name: str
-    expression: str
-
-    def raw(self) -> dict[str, str]:
-        """The condition as a webhook configuration has it."""
-        return {"name": self.name, "expression": self.expression}
-
-
 def pod_conditions(
-    gpu_patterns: Sequence[str],
-    *,
-    watches_devices: bool,
-    watches_nodes: bool,
-    nvidia_is_default_runtime: bool = False,
-) -> tuple[MatchCondition, ...]:
-    """The conditions of a webhook for CREATE and UPDATE of pods only.
+    gpu_patterns: Sequence[str], *, watches_nodes: bool, nvidia_is_default_runtime: bool = False
+) -> dict[str, str]:
+    """The conditions of a webhook for CREATE and UPDATE of pods only, by name. It gets a request if all are true.
 
     `gpu_patterns` are regular expressions for whole resource names, in the syntax that Python and RE2 share. Their
-    domains have no special characters but escaped dots. With `watches_devices`, pods are sent that may use a GPU
-    without requesting one; if NVIDIA's is the default runtime, they need no RuntimeClass for it. With `watches_nodes`,
-    pods without GPUs are sent that tolerate a taint which names a GPU, when they are created and when their tolerations
-    change; pods of DaemonSets are not. Raises ValueError for a pattern that cannot be quoted in CEL.
+    domains have no special characters but escaped dots. Pods are sent that may use a GPU without requesting one; if
+    NVIDIA's is the default runtime, they need no RuntimeClass for it. With `watches_nodes`, pods without GPUs are sent
+    that tolerate a taint which names a GPU, when they are created and when their tolerations change; pods of DaemonSets
+    are not. Raises ValueError for a pattern that cannot be quoted in CEL.
     """
     who_else = f"{_IS_OF_NO_DAEMON_SET} &&\n{_HAS_NEW_TOLERATIONS}" if watches_nodes else None
-    devices = container_signals(nvidia_is_default_runtime=nvidia_is_default_runtime) if watches_devices else ()
-    is_about_gpus = _is_about_gpus("[object.spec]", gpu_patterns, devices=devices, who_else=who_else)
+    devices = container_signals(nvidia_is_default_runtime=nvidia_is_default_runtime)
     changes = f"request.operation != 'UPDATE' || object.spec != oldObject.spec ||\n({_CHANGES_ITS_PART})"
-    if watches_devices:
-        changes = f"{changes} ||\n({ANNOTATES_NEW_DEVICES})"
-    return (
-        MatchCondition("only-changed-specs", changes),
-        MatchCondition("only-gpu-pods-and-nodes" if watches_nodes else "only-gpu-pods", is_about_gpus),
-    )
+    return {
+        "only-changed-specs": f"{changes} ||\n({ANNOTATES_NEW_DEVICES})",
+        "only-gpu-pods-and-nodes" if watches_nodes else "only-gpu-pods": _is_about_gpus(
+            "[object.spec]", gpu_patterns, devices, who_else
+        ),
+    }
 
 
-def workload_conditions(
-    gpu_patterns: Sequence[str],
-    *,
-    watches_devices: bool,
-    watches_nodes: bool,
-    nvidia_is_default_runtime: bool = False,
-) -> tuple[MatchCondition, ...]:
-    """The conditions of a webhook for workloads, which are objects of any other kind.
+def workload_conditions(gpu_patterns: Sequence[str], *, nvidia_is_default_runtime: bool = False) -> dict[str, str]:
+    """The conditions of a webhook for workloads, which are objects of any other kind, by name.
 
     Objects that a controller makes are not sent, because their owner was validated, nor are objects that are being
     deleted. Updates are sent only if a part other than metadata and status changes. CEL knows the pod templates of
     built-in kinds only, so objects of other kinds are sent whether or not their pods request GPUs.
     """
-    who_else = _IS_NO_DAEMON_SET if watches_nodes else None
-    devices = container_signals(nvidia_is_default_runtime=nvidia_is_default_runtime) if watches_devices else ()
-    is_about_gpus = _is_about_gpus(_BUILT_IN_SPECS, gpu_patterns, devices=devices, who_else=who_else)
-    name = "only-gpu-templates-and-nodes" if watches_nodes else "only-gpu-templates"
-    return (
-        MatchCondition("only-uncontrolled", _IS_UNCONTROLLED),
-        MatchCondition("not-being-deleted", "!has(object.metadata.deletionTimestamp)"),
-        MatchCondition("only-changed-specs", _CHANGES_MORE_THAN_STATUS),
-        MatchCondition(name, f"{_IS_NOT_BUILT_IN} ||\n{is_about_gpus}"),
-    )
+    devices = container_signals(nvidia_is_default_runtime=nvidia_is_default_runtime)
+    is_about_gpus = _is_about_gpus(_BUILT_IN_SPECS, gpu_patterns, devices, _IS_NO_DAEMON_SET)
+    return {
+        "only-uncontrolled": _IS_UNCONTROLLED,
+        "not-being-deleted": "!has(object.metadata.deletionTimestamp)",
+        "only-changed-specs": _CHANGES_MORE_THAN_STATUS,
+        "only-gpu-templates-and-nodes": f"{_IS_NOT_BUILT_IN} ||\n{is_about_gpus}",
+    }
 
 
-def claim_conditions() -> tuple[MatchCondition, ...]:
+def claim_conditions() -> dict[str, str]:
     """The conditions of a webhook for CREATE of ResourceClaims: one that requests only known other devices is not sent,
     unless it has `adminAccess`.
 
     The class of a request stands in different places in v1beta1 and in later versions.
     """
-    return (MatchCondition("only-gpu-claims", _MAY_CLAIM_GPUS),)
+    return {"only-gpu-claims": _MAY_CLAIM_GPUS}
 
 
 _IS_NO_OTHER = f"!%s.matches(r'^({OTHER_CLASSES})$')"
@@ -220,18 +194,16 @@ _HAS_NEW_TOLERATIONS = """\
 """No other change of a pod opens more nodes to it."""
 
 
-def _is_about_gpus(pod_specs: str, gpu_patterns: Sequence[str], *, devices: Sequence[str], who_else: str | None) -> str:
+def _is_about_gpus(pod_specs: str, gpu_patterns: Sequence[str], devices: Sequence[str], who_else: str | None) -> str:
     """CEL that is true if one of a list of pod specs may concern a rule.
 
-    `devices` are the signals of containers that may use devices; if there are none, signals of pods are left out, too.
-    `who_else` tells which pods without GPUs that tolerate GPU nodes are sent; None for none of them.
+    `devices` are the signals of containers that may use devices. `who_else` tells which pods without GPUs that tolerate
+    GPU nodes are sent; None for none of them.
     """
-    asked_by = f"{_ASKS_FOR_A_PART} || {_IS_FOR_DEVICES}" if devices else _ASKS_FOR_A_PART
-    signals = ["has(spec.resourceClaims)", _ANNOTATES % asked_by]
+    signals = ["has(spec.resourceClaims)", _ANNOTATES % f"{_ASKS_FOR_A_PART} || {_IS_FOR_DEVICES}"]
     in_containers = [_ASKS_FOR_A_GPU % f"{_IS_A_DEVICE_CLASS} || ({_names_a_gpu('name', gpu_patterns)})"]
     in_containers += ["has(c.resources) && has(c.resources.claims)", *devices]
-    if devices:
-        signals += POD_SIGNALS
+    signals += POD_SIGNALS
     if who_else is not None:
         signals.append(f"{_TOLERATES_GPU_NODES % _names_a_gpu('t.key', gpu_patterns)} &&\n{who_else}")
     signals.append(_ANY_CONTAINER % indent(_any(in_containers), "    "))

@@ -43,8 +43,10 @@ def test_conditions_that_send_too_little_or_too_much_are_noticed(
     conditions: Evaluator, world: World, wrong: dict[str, Any], fault: str
 ) -> None:
     patterns = [pattern for *_, pattern in GPU_PATTERNS]
-    options = {"gpu_patterns": patterns, "watches_devices": True, "watches_nodes": True, **wrong}
-    pods_only, others = ([one.raw() for one in of(**options)] for of in (pod_conditions, workload_conditions))
+    made = pod_conditions(**{"gpu_patterns": patterns, "watches_nodes": True, **wrong})
+    pods_only = [{"name": name, "expression": one} for name, one in made.items()]
+    made = workload_conditions(wrong.get("gpu_patterns", patterns))
+    others = [{"name": name, "expression": one} for name, one in made.items()]
     broken = Evaluator(built(), {"mutate": pods_only, "validate": pods_only, "workloads": others})
     assert any(fault in found for found in agreement.faults(broken, world, SEED, range(REQUESTS)))
 

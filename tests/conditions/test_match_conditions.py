@@ -5,21 +5,20 @@ from typing import Any
 
 import pytest
 
-from deploy.match_conditions import MatchCondition, pod_conditions, workload_conditions
-from tests.golden import golden
+from deploy.match_conditions import pod_conditions, workload_conditions
 from webhook.model.accelerators import GPU_PATTERNS
 
 PATTERNS = [pattern for _, _, pattern in GPU_PATTERNS]
 LAST = {pod_conditions: "only-gpu-pods-and-nodes", workload_conditions: "only-gpu-templates-and-nodes"}
 
-Conditions = Callable[..., tuple[MatchCondition, ...]]
+Conditions = Callable[..., dict[str, str]]
 
 both = pytest.mark.parametrize("of", LAST, ids=["pods", "workloads"])
 
 
 def expressions(of: Conditions, **options: Any) -> dict[str, str]:
-    options = {"gpu_patterns": PATTERNS, "watches_devices": True, "watches_nodes": True, **options}
-    return {condition.name: condition.expression for condition in of(**options)}
+    watched = {"watches_nodes": True} if of is pod_conditions else {}
+    return of(**{"gpu_patterns": PATTERNS, **watched, **options})
 
 
 def test_the_conditions_are_named_for_what_they_let_through() -> None:
@@ -31,7 +30,6 @@ def test_the_conditions_are_named_for_what_they_let_through() -> None:
         "only-gpu-templates-and-nodes",
     ]
     assert "only-gpu-pods" in expressions(pod_conditions, watches_nodes=False)
-    assert "only-gpu-templates" in expressions(workload_conditions, watches_nodes=False)
 
 
 @both
@@ -39,13 +37,6 @@ def test_only_the_resource_names_asked_for_are_in_the_text(of: Conditions) -> No
     text = expressions(of, gpu_patterns=[r"amd\.com/gpu", r"gpu\.intel\.com/(i915|xe)"])[LAST[of]]
     assert r"name.matches(r'^(amd\.com/gpu|gpu\.intel\.com/(i915|xe))$')" in text
     assert "nvidia" not in text.replace("'/nvidia'", "")
-
-
-@both
-@golden
-def test_ways_around_asking_are_looked_for_only_on_demand(of: Conditions, signal: str) -> None:
-    assert signal in expressions(of, watches_devices=True)[LAST[of]]
-    assert signal not in expressions(of, watches_devices=False)[LAST[of]]
 
 
 @both
@@ -58,15 +49,9 @@ def test_a_runtime_class_is_not_asked_for_where_the_default_runtime_is_that_of_n
     assert [f"({privileged} || {legacy}) ||" in one for one in flat] == [False, True]
 
 
-@both
-def test_pods_that_are_after_gpu_nodes_are_looked_for_only_on_demand(of: Conditions) -> None:
-    assert "spec.tolerations" in "".join(expressions(of).values())
-    assert "spec.tolerations" not in "".join(expressions(of, watches_nodes=False).values())
-
-
-def test_pods_and_workloads_are_told_apart_from_others_by_the_same_signals() -> None:
-    pods, workloads = (list(expressions(of, watches_nodes=False).values())[-1] for of in LAST)
-    assert workloads.endswith(pods.removeprefix("[object.spec]"))
+def test_pods_that_are_after_gpu_nodes_are_looked_for_only_on_demand() -> None:
+    assert "spec.tolerations" in "".join(expressions(pod_conditions).values())
+    assert "spec.tolerations" not in "".join(expressions(pod_conditions, watches_nodes=False).values())
 
 
 @both

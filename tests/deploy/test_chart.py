@@ -9,18 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.generate import (
-    ADMISSION_POLICIES,
-    CHART,
-    FLOW_CONTROL,
-    INSTALL,
-    admission_policies_manifest,
-    chart_files,
-    flow_control_manifest,
-    helm,
-    install_manifest,
-    render,
-)
+from deploy.generate import CHART, INSTALL, MANIFESTS, chart_files, helm, manifest, render
 from tests.deploy.manifests import NEWEST, needs_helm, rendered_text, shipped
 from tests.deploy.value_sets import EXISTING, large_sets
 
@@ -38,9 +27,8 @@ def test_helm_finds_nothing_to_complain_about(values: dict[str, Any]) -> None:
 
 @needs_helm
 def test_the_plain_manifests_are_what_the_chart_makes() -> None:
-    assert install_manifest() == INSTALL.read_text(), "run `python -m deploy.generate`"
-    assert flow_control_manifest() == FLOW_CONTROL.read_text(), "run `python -m deploy.generate`"
-    assert admission_policies_manifest() == ADMISSION_POLICIES.read_text(), "run `python -m deploy.generate`"
+    for file in MANIFESTS:
+        assert manifest(file) == file.read_text(), "run `python -m deploy.generate`"
 
 
 @pytest.mark.parametrize("file", chart_files(), ids=lambda file: file.name)

@@ -65,10 +65,10 @@ def registered(tmp_path: Path, extra: str, *sent: str, conditions: bool = True) 
     """The findings about policies that declare `extra`, if the configurations send these patterns."""
     head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\n"
     (tmp_path / "_default.yaml").write_text(f"{head}spec: {{accelerators: {{extra: [{extra}]}}, rules: {{}}}}\n")
-    made = pod_conditions([*sent, BUILT_IN], watches_devices=True, watches_nodes=True)
+    made = pod_conditions([*sent, BUILT_IN], watches_nodes=True)
     webhook: dict[str, Any] = {"name": "validate.gpupolicy.dev", "clientConfig": {}}
     if conditions:
-        webhook["matchConditions"] = [one.raw() for one in made]
+        webhook["matchConditions"] = [{"name": name, "expression": one} for name, one in made.items()]
     configurations = {"mutating": None, "validating": {"webhooks": [webhook]}}
     return said(registered_accelerators, {}, policies=load(tmp_path), configurations=configurations)
 
