@@ -42,9 +42,11 @@ def test_a_mistake_in_shared_quotas_is_told_with_file_line_and_key(here: Path) -
     [
         ("schema", "docs/policy-schema.json"),
         ("schema --kind GPUSharedQuotas", "docs/quotas-schema.json"),
+        ("schema --kind GPUCudaTables", "docs/cuda-tables-schema.json"),
+        ("schema --kind GPUPolicyExceptions", "docs/exceptions-schema.json"),
+        ("schema --kind GPUPolicyTest", "docs/policy-test-schema.json"),
         ("docs", "docs/rules.md"),
     ],
-    ids=["schema", "schema of quotas", "docs"],
 )
 def test_generated_documents_are_up_to_date(command: str, file: str) -> None:
     """`make docs` writes them."""

@@ -100,38 +100,28 @@ def _seconds(written: str | None) -> float | None:
     default="GPUPolicy",
     help="Kind of the files that is printed.",
 )
-@click.option(
-    "--write",
-    metavar="DIRECTORY",
-    help="Write the schemas of all kinds into this directory instead, and print the line with which files name theirs.",
-)
-@POLICIES
-def schema(kind: str, write: str | None, policies: Path) -> None:
+def schema(kind: str) -> None:
     """Print the JSON Schema of a kind of file, for editors.
 
     The kinds are policies (GPUPolicy), _quotas.yaml (GPUSharedQuotas), _cuda.yaml (GPUCudaTables), _exceptions.yaml
-    (GPUPolicyExceptions) and tests of policies (GPUPolicyTest). With --write, the printed lines are for files in the
-    directory that --policies names.
+    (GPUPolicyExceptions) and tests of policies (GPUPolicyTest).
     """
-    from webhook.commands.schema_files import SCHEMAS, lines_for_editors, unreadable_path, write_schemas
+    import json
 
-    if write is None:
-        click.echo(SCHEMAS[kind].text, nl=False)
-        return
-    if not write.strip():
-        fail("--write is empty; name a directory, such as schemas, or . for this one")
-    directory = Path(write)
-    if path := unreadable_path(directory, policies):
-        fail(
-            f"--write {write}: editors would read the path from the policies, {path}, only up to the space or #; "
-            "choose a directory whose path has neither"
-        )
-    try:
-        write_schemas(directory)
-    except (OSError, ValueError) as error:  # a path with a null character is a ValueError
-        fail(f"{write}: {getattr(error, 'strerror', None) or error}; name a directory that can be written")
-    for line in lines_for_editors(directory, policies):
-        click.echo(line)
+    from webhook.policy.cuda_file import cuda_schema
+    from webhook.policy.exception_format import exceptions_schema
+    from webhook.policy.policy_quotas import quotas_schema
+    from webhook.policy.schema import policy_schema
+    from webhook.policy_tests.format import policy_test_schema
+
+    schemas = {
+        "GPUPolicy": policy_schema,
+        "GPUSharedQuotas": quotas_schema,
+        "GPUCudaTables": cuda_schema,
+        "GPUPolicyExceptions": exceptions_schema,
+        "GPUPolicyTest": policy_test_schema,
+    }
+    click.echo(json.dumps(schemas[kind](), indent=2, ensure_ascii=False))
 
 
 @policy.command()
