@@ -9,14 +9,14 @@ from fractions import Fraction
 from functools import partial
 from heapq import nsmallest
 
-from webhook.audit.owners import Owners
+from webhook.audit.owners import Owners, reference_of
 from webhook.audit.quota_report import QuotaInUse
 from webhook.audit.report import AuditFinding, ChangedInjection, Level, ObjectReference, PodGroup, Running, SourceLine
 from webhook.audit.review_objects import ReviewedObject, injected
 from webhook.engine import TemplateOutcome
 from webhook.engine.quota_requests import amount_of_stored
 from webhook.ledger.ledger_store import GpuPod
-from webhook.model.json_parts import part, text
+from webhook.model.json_parts import part
 from webhook.model.workloads import Template, controller_of
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_quotas import ConfiguredQuota
@@ -28,7 +28,6 @@ from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
 
 MOST_NAMES = 3
-"""Most pods that a finding names."""
 _SPEC = "spec"
 
 
@@ -88,9 +87,7 @@ def _results(
 
 def _references(item: ReviewedObject, owners: Owners) -> tuple[ObjectReference, ObjectReference]:
     raw = item.document.object
-    own = ObjectReference(
-        item.namespace, item.document.kind, item.name, item.document.api_version, text(raw, "metadata", "uid")
-    )
+    own = replace(reference_of(raw), namespace=item.namespace)
     owner = own if controller_of(raw) is None else owners.root_of(raw)
     if not owner.namespace and not part(raw, "metadata", "namespace"):
         owner = replace(owner, namespace=own.namespace)
@@ -244,10 +241,10 @@ _LEVELS = {Mode.ENFORCE: Level.REFUSE, Mode.WARN: Level.WARN}
 
 def quota_overuse(quotas: Iterable[QuotaInUse], pods: Sequence[GpuPod], policies: PolicySet) -> Iterator[AuditFinding]:
     """One finding for each limit that is exceeded, about the namespace or shared quota; `pods` are all that count."""
-    for one in quotas:
-        for limit, used in (one.usage.used or {}).items():
+    for active, usage in quotas:
+        for limit, used in (usage.used or {}).items():
             if used > limit.hard:
-                yield _over_limit(one.active, limit, used, _running(pods, limit, one.active.quota), policies)
+                yield _over_limit(active, limit, used, _running(pods, limit, active.quota), policies)
 
 
 def _over_limit(

@@ -109,7 +109,7 @@ class _Side:
         if self._source.is_cluster:
             policies, scope = self.context.policies, self._source.scope
             counted = list(counted_once(self._pods, self._claims, self.context.facts))
-            quotas = [one for one in quotas_in_use(policies, counted) if scope.holds_all(one.active.quota.patterns)]
+            quotas = [one for one in quotas_in_use(policies, counted) if scope.holds_all(one[0].quota.patterns)]
             for finding in quota_overuse(quotas, counted, policies):
                 self._findings.add(finding)
         return self._findings.findings(), quotas

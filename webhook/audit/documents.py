@@ -20,15 +20,7 @@ from yaml.constructor import SafeConstructor
 
 from webhook.model.json_parts import mapped
 from webhook.model.workloads import WORKLOADS, is_pod, workload_of
-from webhook.yaml_files.repeated_keys import (
-    MERGE,
-    MOST_REPEATED,
-    RepeatedKey,
-    message_about_the_rest,
-    messages_of,
-    mistake,
-    without_repeated,
-)
+from webhook.yaml_files.repeated_keys import MERGE, RepeatedKey, mistake, without_repeated
 from webhook.yaml_files.yaml_lines import LOADER, sized_events
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
@@ -196,24 +188,15 @@ def _read_document(chunk: str, place: Document, warn: Warn | None) -> Iterator[D
         fault = "an incomplete Kubernetes object" if is_half else "not a Kubernetes object"
         yield place.error(f"{fault}: expected a map with apiVersion and kind", is_another_file=not is_half)
     elif repeated and warn is None:
-        refused = place.error(f"{'; '.join(messages_of(repeated, place.line))}; keep one of {_each(len(repeated))}")
+        messages = "; ".join(one.message(place.line) for one in repeated)
+        refused = place.error(f"{messages}; keep one of {'them' if len(repeated) == 1 else 'each'}")
         yield replace(refused, line=place.line + repeated[0].last)
     else:
         if warn is not None:
-            _warn_of(repeated, place, warn)
+            for one in repeated:
+                how = "kubectl uses the last value, and so does this command; keep one of them"
+                warn(f"{place.source}:{place.line + one.last}: {one.message(place.line)}; {how}")
         yield from _objects(replace(place, object=value), {key: place.line + line for key, line in lines.items()})
-
-
-def _warn_of(repeated: Sequence[RepeatedKey], place: Document, warn: Warn) -> None:
-    for one in repeated[:MOST_REPEATED]:
-        message = f"{one.message(place.line)}; kubectl uses the last value, and so does this command; keep one of them"
-        warn(f"{place.source}:{place.line + one.last}: {message}")
-    if more := message_about_the_rest(repeated):
-        warn(f"{place.source}:{place.line}: {more}; keep one of each")
-
-
-def _each(count: int) -> str:
-    return "them" if count == 1 else "each"
 
 
 def _objects(document: Document, lines: Mapping[int, int]) -> Iterator[Document | DocumentError]:

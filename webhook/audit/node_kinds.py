@@ -101,7 +101,7 @@ def node_kinds(
     found: dict[tuple[Offer, GpuShare], list[Node]] = {}
     pooled = ClusterFacts().with_pools(pools, accelerators).matching_nodes(_FITS_EVERYWHERE)
     for kind, alike in chain(((node.kind, [node]) for node in nodes), ((pool, []) for pool in pooled)):
-        if any((gpu := accelerators.of(one)) and gpu.vendor is Vendor.NVIDIA for one in kind.gpu_resources):
+        if accelerators.has_nvidia(kind.gpu_resources):
             # Nodes whose labels say that a unit is a GPU, and nodes that say nothing, are of one kind.
             share = replace(share_of(kind.labels, tables.gpus), is_known=True)
             found.setdefault((offer_of(kind.labels, tables.gpus, kind.by_slices), share), []).extend(alike)

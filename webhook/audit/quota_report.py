@@ -91,12 +91,7 @@ class ReportedQuota:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaInUse:
-    """A quota of the policies, and its usage."""
-
-    active: ConfiguredQuota
-    usage: Usage
+QuotaInUse = tuple[ConfiguredQuota, Usage]
 
 
 def quotas_with_pods(policies: PolicySet, pods: Iterable[GpuPod], namespace: str | None) -> list[ReportedQuota]:
@@ -118,17 +113,13 @@ def quotas_in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Itera
         covered = [pod for name, of_one in by_namespace.items() if quota.covers(name) for pod in of_one]
         demands = (entered_demand(pod, quota.counting) for pod in covered)
         counts = Counter(demand for demand in demands if demand is not None)
-        in_use.append(QuotaInUse(active, Usage.of(counts, quota, names, gated_demands(covered, quota.counting))))
+        in_use.append((active, Usage.of(counts, quota, names, gated_demands(covered, quota.counting))))
     return in_use
 
 
 def reported_quotas(found: Iterable[QuotaInUse], namespace: str | None = None) -> list[ReportedQuota]:
     """The quotas for a report, of one namespace or of all (None)."""
-    return _each_once(
-        (place, status)
-        for place, status in statuses((one.active, one.usage) for one in found).items()
-        if namespace in {None, place[0]}
-    )
+    return _each_once((place, status) for place, status in statuses(found).items() if namespace in {None, place[0]})
 
 
 def quotas_of_objects(raws: Iterable[Mapping[str, Any]]) -> list[ReportedQuota]:

@@ -56,14 +56,6 @@ _SEVERITIES: Mapping[Level, str] = {
 }
 
 
-class FailOn(StrEnum):
-    """The lowest level of findings with which an audit ends with status 1."""
-
-    REFUSE = "refuse"
-    WARN = "warn"
-    NEVER = "never"
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectReference:
     """An object. `namespace` is empty for cluster-scoped objects, `uid` for objects that are not from a cluster."""
@@ -143,7 +135,6 @@ class AuditFinding:
     message: str
     remedy: str
     policy: str
-    """Name of the policy that applies to the object."""
     file: str
     """File of the policy directory that sets the mode of the rule."""
     line: int
@@ -303,7 +294,6 @@ class AuditReport:
     created: datetime
     """In UTC, with time zone."""
     directory: str
-    """Directory of the policies."""
     hash: str
     is_of_cluster: bool
     counts: Counts
@@ -325,9 +315,8 @@ class AuditReport:
     def at(self, level: Level) -> Iterator[AuditFinding]:
         return (finding for finding in self.findings if finding.level is level)
 
-    def exit_status(self, fail_on: FailOn = FailOn.REFUSE) -> int:
+    def exit_status(self, fail_on: Level | None = Level.REFUSE) -> int:
         """0: no finding of that level or a graver one. 1: such findings. 2: unusable input, which beats 1."""
         if self.errors:
             return 2
-        failing = {FailOn.REFUSE: {Level.REFUSE}, FailOn.WARN: {Level.REFUSE, Level.WARN}, FailOn.NEVER: set[Level]()}
-        return int(any(finding.level in failing[fail_on] for finding in self.findings))
+        return int(fail_on is not None and any(one.level.rank <= fail_on.rank for one in self.findings))

@@ -239,10 +239,10 @@ def review(documents: Iterable[Document | DocumentError], namespace: str, contex
         if isinstance(document, DocumentError):
             errors.append(document)
         elif is_never_sent(document, namespace):
-            where = _namespace(document, namespace)
+            where = namespace_of(document, namespace)
             items.append(ReviewedObject(document, where, _name(document), None, is_sent=False))
         elif not is_pod(document.api_version, document.kind) and is_made_or_ending(document.object):
-            items.append(ReviewedObject(document, _namespace(document, namespace), _name(document), None))
+            items.append(ReviewedObject(document, namespace_of(document, namespace), _name(document), None))
         else:
             try:
                 items.append(review_object(document, namespace, context))
@@ -253,7 +253,7 @@ def review(documents: Iterable[Document | DocumentError], namespace: str, contex
 
 def is_never_sent(document: Document, namespace: str) -> bool:
     """Whether the shipped registration excludes the namespace of the object, which is `namespace` if it names none."""
-    return _namespace(document, namespace) in NEVER_SENT
+    return namespace_of(document, namespace) in NEVER_SENT
 
 
 def review_object(
@@ -263,7 +263,7 @@ def review_object(
 
     Raises ValueError, a ShapeError in nearly all cases, for a malformed pod or template.
     """
-    where, name = _namespace(document, namespace), _name(document)
+    where, name = namespace_of(document, namespace), _name(document)
     context = replace(context, facts=replace(context.facts, asker=where))
     held = context.in_force(where, document.object, document.kind)
     policy = held.policy
@@ -309,7 +309,7 @@ def _name(document: Document) -> str:
     return str(metadata.get("name") or metadata.get("generateName") or "")
 
 
-def _namespace(document: Document, namespace: str) -> str:
+def namespace_of(document: Document, namespace: str) -> str:
     """The namespace of the object, or `namespace` if it names none; empty for cluster-scoped kinds."""
     known = workload_of(document.api_version, document.kind)
     if known is not None and not known.is_namespaced:

@@ -39,12 +39,6 @@ def rendered(report: "AuditReport", form: str, *, is_for_a_terminal: bool = Fals
     return stream.getvalue()
 
 
-def summary_of(report: "AuditReport", path: Path) -> str:
-    """A report that was written to a file, in a few lines for those who watch the command."""
-    as_text = import_module("webhook.audit.reports.as_text")
-    return "\n".join(as_text.summary(report, str(path)))
-
-
 def fault_of(path: Path) -> str:
     """Why a file cannot be written, as far as that is known beforehand; empty if it seems possible."""
     if os.path.isdir(path):  # Path.is_dir raises if it may not look at the path

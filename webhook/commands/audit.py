@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.audit.writing import FORMATS, rendered, summary_of
+from webhook.audit.writing import FORMATS, rendered
 from webhook.commands.inputs import (
     UNUSABLE,
     background_of,
@@ -18,18 +18,17 @@ from webhook.commands.inputs import (
     inventory_of,
     load_policies,
     manifests_of,
-    registries_of,
     shown_progress,
 )
-from webhook.commands.options import PATH, POLICIES, STRICT, SourceOptions, registry_options, source_options
+from webhook.commands.options import PATH, POLICIES, STRICT, SourceOptions, source_options
 
 if TYPE_CHECKING:
     from webhook.audit.cluster_objects import Progress
     from webhook.audit.object_sources import ObjectSource
     from webhook.audit.report import AuditReport
+    from webhook.audit.review_objects import LookedUpImages
     from webhook.model.accelerators import Accelerators
     from webhook.policy.policy_set import PolicySet
-    from webhook.replica.image_lookups import Resolver
     from webhook.replica.settings import ConfigMapPlace
     from webhook.why.waiting_pods import WaitingPods
 
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     help="Exit with status 1 if there is a finding of this level or above.",
 )
 @STRICT
-@registry_options
 @click.option(
     "--publish",
     type=click.Choice(["auto", "policyreports", "openreports"]),
@@ -69,21 +67,22 @@ def audit(**options: Any) -> None:
     Exit status: 0 no finding of the level of --fail-on or above, 1 there are such findings, 2 some input cannot be used
     (2 takes precedence over 1).
     """
-    from webhook.audit.report import FailOn
+    from webhook.audit.report import Level
+    from webhook.audit.reports.as_text import summary
     from webhook.why.waiting_pods import WaitingPods
 
     asked = AuditOptions(**options)
     place = asked.status_place
-    ask = registries_of(asked.resolve, asked.registries, asked.registry_credentials, None, None)
+    images = asked.images()
     directories = filter(None, (asked.policies, asked.against))
     sets = [(str(directory), load_policies(directory)) for directory in directories]
     with shown_progress(is_shown=asked.cluster) as on_progress:
         waiting = WaitingPods(sets[0][1], asked.scope) if asked.cluster else None
-        report = _report(asked.source(on_progress, sets[0][1].accelerators, waiting), sets, ask, waiting)
+        report = _report(asked.source(on_progress, sets[0][1].accelerators, waiting), sets, images, waiting)
     asked.write(rendered(report, asked.format, is_for_a_terminal=asked.output is None and sys.stdout.isatty()))
     if asked.output is not None:
-        click.echo(summary_of(report, asked.output), err=True)
-    status = report.exit_status(FailOn(asked.fail_on))
+        click.echo("\n".join(summary(report, str(asked.output))), err=True)
+    status = report.exit_status(None if asked.fail_on == "never" else Level(asked.fail_on))
     if (asked.publish or place) and not _publish(report, asked, place):
         status = UNUSABLE
     sys.exit(status)
@@ -98,9 +97,6 @@ class AuditOptions(SourceOptions):
     format: str
     fail_on: str
     strict: bool
-    resolve: bool
-    registries: Path | None
-    registry_credentials: Path | None
     publish: str | None
     publish_status: str | None
 
@@ -141,7 +137,7 @@ class AuditOptions(SourceOptions):
 def _report(
     source: "ObjectSource",
     sets: "Sequence[tuple[str, PolicySet]]",
-    ask: "Resolver | None",
+    images: "LookedUpImages | None",
     waiting: "WaitingPods | None",
 ) -> "AuditReport":
     """Review every object under the proposed policies and, if there are two sets, under the policies in force.
@@ -149,9 +145,8 @@ def _report(
     `waiting` explains the pods of a cluster that are Pending.
     """
     from webhook.audit.auditing import Audit
-    from webhook.audit.review_objects import LookedUpImages, review_object
+    from webhook.audit.review_objects import review_object
 
-    images = None if ask is None else LookedUpImages(ask, ask.withheld)
     proposed, *others = [source.context(policies, directory, images) for directory, policies in sets]
     audit = Audit(source, proposed, datetime.now(UTC), *others)
     facts, documents = source.background.facts, source.documents

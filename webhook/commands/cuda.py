@@ -184,7 +184,6 @@ _STYLES: dict[str, dict[str, Any]] = {
     "forward-compat-only": {"fg": "yellow", "bold": True},
     "unknown": {"fg": "yellow"},
 }
-"""Verdict -> style of its line."""
 _WIDTH = max(map(len, _STYLES)) + 2
 _GATES = {"pass": "lets it start", "fail": "refuses to start it (before version 1.18, or in legacy mode)"}
 _HINT = "Say what it needs, under images: in a policy or by --env CUDA_VERSION=..., or ask its registry with --resolve."

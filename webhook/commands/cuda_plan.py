@@ -13,13 +13,11 @@ import click
 from webhook.commands.inputs import (
     fail,
     inventory_of,
-    inventory_with_objects,
     load_policies,
     manifests_of,
-    registries_of,
     shown_progress,
 )
-from webhook.commands.options import IMAGE_RESULTS, PATH, SourceOptions, registry_options, source_options
+from webhook.commands.options import IMAGE_RESULTS, PATH, SourceOptions, source_options
 
 if TYPE_CHECKING:
     from webhook.audit.cluster_objects import Progress
@@ -43,11 +41,7 @@ class PlanOptions(SourceOptions):
     matrix: bool
     policies: Path | None
     format: str
-    strict: bool
     fail_on: str
-    resolve: bool
-    registries: Path | None
-    registry_credentials: Path | None
     image_results: str | None
 
     def __post_init__(self) -> None:
@@ -57,8 +51,6 @@ class PlanOptions(SourceOptions):
             fail("say what changes: --set, --retire or --add; or ask for --matrix")
         if (self.kubeconfig or self.context) and not self.cluster:
             fail("--kubeconfig and --context need --cluster")
-        if self.strict and self.fail_on == "never":
-            fail("--strict and --fail-on never contradict each other; leave one of them out")
         SourceOptions.__post_init__(self)
 
 
@@ -101,7 +93,6 @@ class PlanOptions(SourceOptions):
     show_default=True,
     help="Format of the plan.",
 )
-@click.option("--strict", is_flag=True, help="The same as --fail-on unknown.")
 @click.option(
     "--fail-on",
     type=click.Choice(["breaks", "unknown", "loses", "never"]),
@@ -109,7 +100,6 @@ class PlanOptions(SourceOptions):
     show_default=True,
     help="Exit with status 1 if a workload breaks; also if it may (unknown); also if it loses nodes (loses); or never.",
 )
-@registry_options
 @IMAGE_RESULTS
 def plan(**options: Any) -> None:
     """Say what other drivers on nodes would break, and what they would open.
@@ -131,17 +121,13 @@ def plan(**options: Any) -> None:
     for fault in found.errors:
         click.echo(str(fault), err=True)
     least = {"breaks": WorkloadChange.BREAKS, "unknown": WorkloadChange.UNKNOWN, "loses": WorkloadChange.LOSES_NODES}
-    fail_on = "unknown" if asked.strict and asked.fail_on == "breaks" else asked.fail_on
-    sys.exit(found.exit_status(least.get(fail_on)))
+    sys.exit(found.exit_status(least.get(asked.fail_on)))
 
 
 def _plan(asked: PlanOptions) -> "DriverPlan":
-    from webhook.audit.review_objects import LookedUpImages
     from webhook.upgrades.workload_planner import PlanRequest, plan_of, policies_without_files
 
-    credentials, results = asked.registry_credentials, asked.image_results
-    kubeconfig = Path(asked.kubeconfig) if asked.kubeconfig else None
-    ask = registries_of(asked.resolve, asked.registries, credentials, results, kubeconfig)
+    images = asked.images(asked.image_results)
     policies = policies_without_files() if asked.policies is None else load_policies(asked.policies)
     manifests = manifests_of(asked.paths, is_strict=False)
     with shown_progress(is_shown=asked.cluster) as on_progress:
@@ -153,19 +139,25 @@ def _plan(asked: PlanOptions) -> "DriverPlan":
         now = datetime.now(UTC) if source.now is None else datetime.fromtimestamp(source.now, UTC)
         cluster = _changed(source.background.facts, policies, asked, now)
         request = PlanRequest(cluster, policies, now, asked.default_namespace, str(asked.add or ""), asked.matrix)
-        images = None if ask is None else LookedUpImages(ask, ask.withheld)
         return plan_of(request, source.documents, source.owners, images)
 
 
 def _of_inventory(
     path: Path, policies: "PolicySet", manifests: "list[Document | DocumentError]", namespace: str
 ) -> "ObjectSource":
-    """The objects of an inventory, and manifests; owners come before what they own."""
+    """The pods and all objects but nodes and classes of an inventory, and manifests; owners come first."""
     from webhook.audit.documents import Document
     from webhook.audit.object_sources import Background, of_files
     from webhook.model.workloads import is_pod
 
-    found, objects = inventory_with_objects(path, policies.accelerators)
+    objects: list[Document] = []
+
+    def keep(kind: str, raw: Any) -> None:
+        version = raw.get("apiVersion", "v1" if kind == "Pod" else "") if isinstance(raw, dict) else ""
+        if version:
+            objects.append(Document("", len(objects) + 1, 0, {**raw, "apiVersion": version, "kind": kind}))
+
+    found = inventory_of(path, policies.accelerators, keep)
     everything = [*manifests, *_unreplaced(objects, manifests, namespace)]
     documents = sorted(everything, key=lambda one: isinstance(one, Document) and is_pod(one.api_version, one.kind))
     source = of_files(documents, namespace, Background(found.facts))

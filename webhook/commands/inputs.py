@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from webhook.replica.image_lookups import Resolver
 
 UNUSABLE = 2
-"""Exit status for unusable input or an unusable policy."""
 
 
 def fail(message: str) -> NoReturn:
@@ -107,20 +106,6 @@ def inventory_of(
     for message in found.left_out:
         warn(f"{path}: {message}")
     return found
-
-
-def inventory_with_objects(path: Path, accelerators: Accelerators) -> "tuple[Inventory, list[Document]]":
-    """An inventory, and the pods and all objects but nodes and classes in it, as a cluster has them."""
-    from webhook.audit.documents import Document
-
-    objects: list[Document] = []
-
-    def keep(kind: str, raw: Any) -> None:
-        version = raw.get("apiVersion", "v1" if kind == "Pod" else "") if isinstance(raw, dict) else ""
-        if version:
-            objects.append(Document("", len(objects) + 1, 0, {**raw, "apiVersion": version, "kind": kind}))
-
-    return inventory_of(path, accelerators, keep), objects
 
 
 def refuse_two_sources(inventory: Path | None, *, is_cluster_named: bool) -> None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.commands.inputs import fail, server_of
+from webhook.commands.inputs import fail, registries_of, server_of
 
 if TYPE_CHECKING:
     from webhook.audit.cluster_objects import NamespaceScope
+    from webhook.audit.review_objects import LookedUpImages
     from webhook.kubernetes.api_server import ApiServer
 
 PATH = click.Path(path_type=Path)
@@ -41,8 +42,26 @@ OUTPUT = click.option(
 )
 
 
+def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options `--resolve`, `--registries` and `--registry-credentials`, for commands that may ask registries."""
+    resolve = click.option("--resolve", is_flag=True, help="Look the images up in their registries now.")
+    registries = click.option(
+        "--registries",
+        type=PATH,
+        help="File that lists the registries to query. Without it, built-in public registries are queried.",
+    )
+    credentials = click.option(
+        "--registry-credentials",
+        type=PATH,
+        help="File with credentials for the registries, in the format of Docker's config.json.",
+    )
+    return resolve(registries(credentials(command)))
+
+
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which objects a command looks at, in files or in a cluster, and where it writes."""
+    """The options that say which objects a command looks at, in files or in a cluster, and where it writes; and
+    `registry_options`.
+    """
     options = (
         click.argument("paths", nargs=-1, metavar="[FILE|DIR|- ...]"),
         click.option("--cluster", is_flag=True, help="Look at the nodes, pods and workloads of a live cluster."),
@@ -77,7 +96,7 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     for option in reversed(options):
         command = option(command)
-    return command
+    return registry_options(command)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +111,9 @@ class SourceOptions:
     namespace: tuple[str, ...]
     exclude_namespace: tuple[str, ...]
     output: Path | None
+    resolve: bool
+    registries: Path | None
+    registry_credentials: Path | None
 
     def __post_init__(self) -> None:
         from webhook.audit.writing import fault_of
@@ -119,6 +141,17 @@ class SourceOptions:
     @property
     def server(self) -> "ApiServer":
         return server_of(self.kubeconfig, self.context)
+
+    def images(self, results: str | None = None) -> "LookedUpImages | None":
+        """Look-ups of the images of objects; None without --resolve. `results` is the ConfigMap that shares them.
+
+        Exits with status 2 for unusable options.
+        """
+        from webhook.audit.review_objects import LookedUpImages
+
+        kubeconfig = Path(self.kubeconfig) if self.kubeconfig else None
+        ask = registries_of(self.resolve, self.registries, self.registry_credentials, results, kubeconfig)
+        return None if ask is None else LookedUpImages(ask, ask.withheld)
 
     def write(self, text: str) -> None:
         """Write to the file, or to standard output. Exits with status 2 where that is impossible."""
@@ -150,19 +183,3 @@ def policy_of(command: Callable[..., Any]) -> Callable[..., Any]:
         "cudaDriver.",
     )
     return policies(namespace(command))
-
-
-def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options `--resolve`, `--registries` and `--registry-credentials`, for commands that may ask registries."""
-    resolve = click.option("--resolve", is_flag=True, help="Look the images up in their registries now.")
-    registries = click.option(
-        "--registries",
-        type=PATH,
-        help="File that lists the registries to query. Without it, built-in public registries are queried.",
-    )
-    credentials = click.option(
-        "--registry-credentials",
-        type=PATH,
-        help="File with credentials for the registries, in the format of Docker's config.json.",
-    )
-    return resolve(registries(credentials(command)))

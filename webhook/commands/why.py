@@ -12,8 +12,6 @@ from webhook.commands.inputs import fail, load_policies, server_of
 from webhook.commands.options import OUTPUT, PATH, cluster_options
 
 if TYPE_CHECKING:
-    from webhook.kubernetes.api_server import ApiServer
-    from webhook.policy.policy_set import PolicySet
     from webhook.why.explanation import Answer, MissingAnswer
 
 
@@ -51,7 +49,7 @@ def why(
     """
     from webhook.kubernetes.api_errors import ApiServerError
     from webhook.kubernetes.kubeconfig import namespace_of
-    from webhook.why.gathering import explain
+    from webhook.why.gathering import explain, policies_of_installation
     from webhook.why.targets import TargetError
 
     kubeconfig = kubeconfig or os.environ.get("KUBECONFIG")
@@ -62,7 +60,7 @@ def why(
     server = server_of(kubeconfig, context)
     namespace = namespace or namespace_of(kubeconfig, context)
     try:
-        answer = explain(server, target, namespace, known or _installed(server, place[0], place[2]))
+        answer = explain(server, target, namespace, known or policies_of_installation(server, place[0], place[2]))
     except (TargetError, ApiServerError) as error:
         fail(str(error))
     if output == "json":
@@ -115,9 +113,3 @@ def _not_known(missing: "Sequence[MissingAnswer]") -> Iterator[str]:
         first, *others = [one for one in missing if one.fault == fault]
         also = f"; nor is known {'; nor '.join(one.unknown for one in others)}" if others else ""
         yield f"{first}{also}"
-
-
-def _installed(server: "ApiServer", namespace: str, name: str) -> "PolicySet | MissingAnswer":
-    from webhook.why.gathering import policies_of_installation
-
-    return policies_of_installation(server, namespace, name)

@@ -21,7 +21,7 @@ from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.json_parts import part
 from webhook.model.resource_slices import SLICE
 from webhook.yaml_files.file_errors import FileError, FileErrors
-from webhook.yaml_files.repeated_keys import RepeatedKey, messages_of, without_repeated
+from webhook.yaml_files.repeated_keys import RepeatedKey, without_repeated
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -73,7 +73,7 @@ def read_inventory(
             if kind in objects:
                 objects[kind].append(item)
     found = inventory_of(objects, accelerators)
-    repetitions = (f"{one}; the last value counts" for one in messages_of(repeated, 1))
+    repetitions = (f"{one.message(1)}; the last value counts" for one in repeated)
     return replace(found, left_out=(*repetitions, *_nameless(objects), *found.pods.left_out))
 
 

@@ -79,13 +79,8 @@ def _completions(pods: Sequence[TemplateOutcome]) -> Iterator[Completion]:
         yield Completion(about, one.template.pod, draft.object, rules)
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """A place in an object, the expected value, and the value that was found."""
-
-    place: str
-    expected: str
-    found: str
+Mismatch = tuple[str, str, str]
+"""A place in an object, the expected value, and the value that was found."""
 
 
 def lacking(expected: Any, found: Any, place: str = "") -> Iterator[Mismatch]:
@@ -93,8 +88,7 @@ def lacking(expected: Any, found: Any, place: str = "") -> Iterator[Mismatch]:
 
     >>> pod = {"spec": {"containers": [{"name": "trainer", "env": [{"name": "NCCL_DEBUG", "value": "INFO"}]}]}}
     >>> env = [{"name": "NCCL_DEBUG", "value": "WARN"}]
-    >>> [mismatch] = lacking({"spec": {"containers": [{"name": "trainer", "env": env}]}}, pod)
-    >>> mismatch.place, mismatch.expected, mismatch.found
+    >>> next(lacking({"spec": {"containers": [{"name": "trainer", "env": env}]}}, pod))
     ('spec.containers[trainer].env[NCCL_DEBUG].value', '"WARN"', '"INFO"')
     """
     if expected and isinstance(expected, dict) and isinstance(found, dict):
@@ -104,7 +98,7 @@ def lacking(expected: Any, found: Any, place: str = "") -> Iterator[Mismatch]:
         for entry in expected:
             yield from _entry_lacking(entry, found, place)
     elif not _equal(expected, found):
-        yield Mismatch(place, shown(expected), shown(found))
+        yield place, shown(expected), shown(found)
 
 
 def own(expected: Any, original: Any, place: str = "") -> Iterator[Mismatch]:
@@ -119,7 +113,7 @@ def own(expected: Any, original: Any, place: str = "") -> Iterator[Mismatch]:
         for entry in expected:
             yield from _entry_own(entry, original, place)
     elif expected is not None and type(expected) is type(original) and not any(lacking(expected, original)):
-        yield Mismatch(place, f"{shown(expected)} injected", f"{shown(original)} in the resource itself")
+        yield place, f"{shown(expected)} injected", f"{shown(original)} in the resource itself"
 
 
 def shown(value: Any) -> str:
@@ -138,19 +132,19 @@ def _entry_lacking(entry: Any, found: Sequence[Any], place: str) -> Iterator[Mis
     if any(_holds(one, entry) for one in named):
         return
     if name is None:
-        yield Mismatch(place, shown(entry), shown(found))
+        yield place, shown(entry), shown(found)
     elif named:
         yield from lacking(entry, named[-1], f"{place}[{name}]")
     else:
         names = [other for one in found if (other := _name(one)) is not None]
-        yield Mismatch(f"{place}[{name}]", shown(entry), f"nothing; there are {few(names)}" if names else "nothing")
+        yield f"{place}[{name}]", shown(entry), f"nothing; there are {few(names)}" if names else "nothing"
 
 
 def _entry_own(entry: Any, original: Sequence[Any], place: str) -> Iterator[Mismatch]:
     name = _name(entry)
     if name is None:
         if (known := next((one for one in original if _holds(one, entry)), None)) is not None:
-            yield Mismatch(place, f"{shown(entry)} injected", f"{shown(known)} in the resource itself")
+            yield place, f"{shown(entry)} injected", f"{shown(known)} in the resource itself"
         return
     rest = {key: value for key, value in entry.items() if key != "name"}
     for one in original:
@@ -195,17 +189,15 @@ def differences(expected: Expectation, subject: Subject) -> Iterator[Difference]
     """All differences between the expectation and the subject; none if the expectation is empty."""
     if expected.is_empty:
         return
-    for place, wanted, found in _verdict(expected, subject):
-        yield Difference(subject.title, place, wanted, found)
+    yield from (Difference(subject.title, *mismatch) for mismatch in _verdict(expected, subject))
     if subject.refusals:
         return
     for pod in subject.completions:
         about = f"{subject.title}, pods of {pod.about}" if pod.about else subject.title
-        for place, mismatch in _in_pod(expected, pod):
-            yield Difference(about, place, mismatch.expected, mismatch.found)
+        yield from (Difference(about, *mismatch) for mismatch in _in_pod(expected, pod))
 
 
-def _verdict(expected: Expectation, subject: Subject) -> Iterator[tuple[str, str, str]]:
+def _verdict(expected: Expectation, subject: Subject) -> Iterator[Mismatch]:
     if expected.refused or not expected.is_refusal:
         place = "refused" if expected.is_refusal else "allowed"
         for wanted, found in _against(expected.refused or (), subject.refusals, subject.findings, "refused"):
@@ -258,13 +250,13 @@ def _with_word(finding: Finding) -> str:
     return f"{word}: {finding}"
 
 
-def _in_pod(expected: Expectation, pod: Completion) -> Iterator[tuple[str, Mismatch]]:
+def _in_pod(expected: Expectation, pod: Completion) -> Iterator[Mismatch]:
     """Expected values that the mutated pod lacks or had before, and injections that were not expected."""
     for key, values in (("result", expected.result), ("injected", expected.injected)):
-        for mismatch in lacking(values, pod.after) if values is not None else ():
-            yield f"{key} {mismatch.place}", mismatch
-    for mismatch in own(expected.injected, pod.before):
-        yield f"injected {mismatch.place}", mismatch
+        for place, wanted, there in lacking(values, pod.after) if values is not None else ():
+            yield f"{key} {place}", wanted, there
+    for place, wanted, there in own(expected.injected, pod.before):
+        yield f"injected {place}", wanted, there
     if expected.unchanged is not None and expected.unchanged == bool(pod.rules):
         found = f"injected by {', '.join(pod.rules)}" if pod.rules else "nothing injected"
-        yield "unchanged", Mismatch("", "nothing injected" if expected.unchanged else "something injected", found)
+        yield "unchanged", "nothing injected" if expected.unchanged else "something injected", found

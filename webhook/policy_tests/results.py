@@ -1,6 +1,7 @@
 """The results of tests of policies: as values, as text for people, and as JUnit XML for CI systems."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -50,16 +51,8 @@ class Results:
         return tuple(case for file in self.files for case in file.cases)
 
     @property
-    def passed(self) -> int:
-        return sum(case.passed for case in self.cases)
-
-    @property
-    def failed(self) -> int:
-        return sum(bool(case.differences) and not case.errors for case in self.cases)
-
-    @property
-    def unusable(self) -> int:
-        return sum(bool(case.errors) for case in self.cases)
+    def counts(self) -> Mapping[str, int]:
+        return Counter("unusable" if case.errors else "passed" if case.passed else "failed" for case in self.cases)
 
     @property
     def unusable_files(self) -> int:
@@ -68,7 +61,7 @@ class Results:
     @property
     def exit_status(self) -> int:
         """0 all passed, 1 a case failed, 2 unusable input, which beats 1."""
-        return 2 if self.unusable or self.unusable_files else int(self.failed > 0)
+        return 2 if self.counts["unusable"] or self.unusable_files else int(self.counts["failed"] > 0)
 
 
 def render_text(results: Results, console: Console, verbosity: int = 0) -> None:
@@ -83,10 +76,10 @@ def render_text(results: Results, console: Console, verbosity: int = 0) -> None:
 
 
 def _total(results: Results) -> str:
-    cases, files = len(results.cases), results.unusable_files
-    text = f"{counted(cases, 'case')}: {results.passed} passed, {results.failed} failed"
-    if results.unusable:
-        text += f", {results.unusable} unusable"
+    counts, files = results.counts, results.unusable_files
+    text = f"{counted(len(results.cases), 'case')}: {counts['passed']} passed, {counts['failed']} failed"
+    if counts["unusable"]:
+        text += f", {counts['unusable']} unusable"
     return f"{text}; {counted(files, 'unusable file')}" if files else text
 
 

@@ -12,7 +12,7 @@ from itertools import combinations
 
 from webhook.cuda.cuda_tables import CudaTables
 from webhook.facts.nodes import Node
-from webhook.model.accelerators import Accelerators, Vendor
+from webhook.model.accelerators import Accelerators
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import Version, parse_version
@@ -148,13 +148,7 @@ def _is_of(node: Node, pool: NodePool) -> bool:
 
 def has_nvidia_gpus(node: NodeClass, accelerators: Accelerators) -> bool:
     """Whether nodes have NVIDIA GPUs, by device plugin or by ResourceSlices."""
-    return node.by_slices is not None or has_plugin(node, accelerators)
-
-
-def has_plugin(node: NodeClass, accelerators: Accelerators) -> bool:
-    """Whether a device plugin offers NVIDIA GPUs of nodes."""
-    known = (accelerators.of(resource) for resource in node.gpu_resources)
-    return any(gpu is not None and gpu.vendor is Vendor.NVIDIA for gpu in known)
+    return node.by_slices is not None or accelerators.has_nvidia(node.gpu_resources)
 
 
 def selector_of(text: str) -> tuple[str, tuple[str, ...]]:

@@ -30,7 +30,7 @@ from webhook.upgrades.driver_plan import (
     UndrivenGpus,
     WorkloadChange,
 )
-from webhook.upgrades.node_changes import ChangeAction, NodeChange, has_nvidia_gpus, has_plugin
+from webhook.upgrades.node_changes import ChangeAction, NodeChange, has_nvidia_gpus
 from webhook.upgrades.pod_placement import Move
 
 _LAST_OF_BRANCH = 999
@@ -81,7 +81,7 @@ def _gpu_kinds(
     found = node_kinds(nodes, pools, cluster.accelerators, cluster.tables)
     offered: dict[Offer, list[int]] = {}
     for node in nodes:
-        if node.kind.by_slices is not None and not has_plugin(node.kind, cluster.accelerators):
+        if node.kind.by_slices is not None and not cluster.accelerators.has_nvidia(node.kind.gpu_resources):
             devices = slices.devices(node.name).kinds if slices is not None else ()
             gpus = sum(number for kind, number in devices if kind.driver == NVIDIA)
             offered.setdefault(cluster.offer(node.kind), []).append(gpus)

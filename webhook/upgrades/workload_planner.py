@@ -15,10 +15,10 @@ from hashlib import sha256
 from typing import Any
 
 from webhook.audit.auditing import error_about, is_passed_over
-from webhook.audit.documents import Document, DocumentError, own_namespace
+from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.report import ObjectReference, SourceLine
-from webhook.audit.review_objects import LookedUpImages
+from webhook.audit.review_objects import LookedUpImages, namespace_of
 from webhook.cuda import cuda_messages
 from webhook.cuda.cuda_tables import context_of
 from webhook.cuda.need import BuiltFor, Need
@@ -28,7 +28,7 @@ from webhook.model.node import CUDA_LABELS
 from webhook.model.pod import Container, Pod
 from webhook.model.pod_reader import owner_kind, pod_from_raw
 from webhook.model.subject import subject_of, subject_of_template
-from webhook.model.workloads import is_pod, templates_of, workload_of
+from webhook.model.workloads import is_pod, templates_of
 from webhook.policy.policy_set import ConfiguredRule, Policy, PolicySet, content_hash
 from webhook.rules import cuda_driver, tolerations
 from webhook.rules.claimed_gpus import claimed_gpus
@@ -168,7 +168,7 @@ class WorkloadPlanner:
             self._errors.append(error_about(document, str(error)))
 
     def _workload(self, document: Document) -> None:
-        raw, namespace = document.object, self._namespace_of(document)
+        raw, namespace = document.object, namespace_of(document, self._request.namespace)
         row: _Row | None = None
         for template in templates_of(raw):
             subject = partial(subject_of_template, raw, template)
@@ -183,7 +183,7 @@ class WorkloadPlanner:
             judged.owners.add(row.owner.identity)
 
     def _pod(self, document: Document) -> None:
-        raw, namespace = document.object, self._namespace_of(document)
+        raw, namespace = document.object, namespace_of(document, self._request.namespace)
         spec = mapped(raw, "spec")
         is_running = bool(spec.get("nodeName"))
         root = self._owners.root_of(raw)
@@ -212,12 +212,6 @@ class WorkloadPlanner:
         if key not in self._rows:
             self._rows[key] = _Row(placed, SourceLine(document.source, document.line or None), is_declared=is_declared)
         return self._rows[key]
-
-    def _namespace_of(self, document: Document) -> str:
-        known = workload_of(document.api_version, document.kind)
-        if known is not None and not known.is_namespaced:
-            return ""
-        return own_namespace(document) or self._request.namespace
 
     def _judged(self, raw: Raw, namespace: str, policy: Policy, *, is_queued: bool = False) -> _JudgedPods | None:
         """What changes for a pod; None if it gets no NVIDIA GPU for certain."""

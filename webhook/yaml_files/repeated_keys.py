@@ -4,16 +4,13 @@ Maps are looked at as nodes, before merge keys are expanded. So a key that overr
 JSON is written by programs, and its keys are not looked at.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
 
 from webhook.model.wording import cut
-
-MOST_REPEATED = 20
-"""Most repeated keys of one text with a message each."""
 
 MERGE = "tag:yaml.org,2002:merge"
 
@@ -34,19 +31,6 @@ class RepeatedKey:
         if self.times == 2:
             return f"the key {key} is set twice in one map, in line {first} and in line {last}"
         return f"the key {key} is set {self.times} times in one map, first in line {first} and last in line {last}"
-
-
-def messages_of(repeated: Sequence[RepeatedKey], line: int) -> Iterator[str]:
-    """The messages about repeated keys of a text whose first line is `line`; the last message may count the rest."""
-    yield from (one.message(line) for one in repeated[:MOST_REPEATED])
-    if more := message_about_the_rest(repeated):
-        yield more
-
-
-def message_about_the_rest(repeated: Sequence[RepeatedKey]) -> str:
-    """The message that counts the keys beyond MOST_REPEATED; empty where there are none."""
-    more = len(repeated) - MOST_REPEATED
-    return f"{more} more {'key is' if more == 1 else 'keys are'} set more than once in one map" if more > 0 else ""
 
 
 def without_repeated(root: yaml.Node | None) -> list[RepeatedKey]:

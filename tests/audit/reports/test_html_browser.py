@@ -11,7 +11,7 @@ from tests.audit.sample_report import HOSTILE
 from tests.browser import ENTER, TAB, Browser, browser, missing
 from tests.e2e.eventually import eventually
 from webhook.audit.report import AuditFinding, Level
-from webhook.audit.reports.html.page import MOST_WITHOUT_SCRIPT, render
+from webhook.audit.reports.html.page import MOST_SHOWN, render
 from webhook.outcome import printable
 
 FAULTS = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8")
@@ -250,6 +250,6 @@ def test_without_javascript_the_page_is_read_as_it_is(window: Browser, pages: Pa
         visible = [one for one in shown if window.ask("GET", f"/element/{one}/displayed")]
     finally:
         window.command("Emulation.setScriptExecutionDisabled", {"value": False})
-    assert f"The first {MOST_WITHOUT_SCRIPT} of 1,500 findings" in text
+    assert f"The first {MOST_SHOWN} of 1,500 findings" in text
     assert MANY.findings[0].owner.title in text
     assert visible == []

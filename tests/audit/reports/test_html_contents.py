@@ -10,7 +10,7 @@ from tests.audit.reports.parsed_page import ParsedPage
 from tests.audit.sample_report import empty, sample, sample_of_files
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditReport, Comparison, Counts, Level
-from webhook.audit.reports.html.page import MOST_SHOWN, MOST_WITHOUT_SCRIPT, render
+from webhook.audit.reports.html.page import MOST_SHOWN, render
 
 REPORTS = [
     pytest.param(sample, id="of a cluster, with everything"),
@@ -90,11 +90,11 @@ def test_long_lists_say_how_many_they_leave_out() -> None:
     many = tuple(replace(finding, line=line) for line in range(1, MOST_SHOWN + 11))
     comparison = Comparison("old", "0" * 64, (), many, ())
     errors = tuple(DocumentError("a.yaml", at, at, "not YAML") for at in range(1, MOST_SHOWN + 3))
-    found = tuple(replace(finding, field=str(at)) for at in range(MOST_WITHOUT_SCRIPT + 1))
+    found = tuple(replace(finding, field=str(at)) for at in range(MOST_SHOWN + 1))
     text = ParsedPage(render(replace(empty(), findings=found, comparison=comparison, errors=errors))).one("main").text
     assert "And 10 more" in text
     assert "And 2 more" in text
-    assert f"The first {MOST_WITHOUT_SCRIPT} of {MOST_WITHOUT_SCRIPT + 1} findings" in text
+    assert f"The first {MOST_SHOWN} of {MOST_SHOWN + 1} findings" in text
 
 
 def test_ten_thousand_findings_are_a_page_of_two_megabytes_at_most() -> None:

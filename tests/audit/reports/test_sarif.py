@@ -204,9 +204,7 @@ def test_a_report_of_long_texts_that_cannot_be_compressed_is_small_enough_for_gi
         )
         for _ in range(as_sarif.MOST_RESULTS // 10)
     )
-    errors = tuple(DocumentError(f"{noise(60)}.yaml", 1, 1, noise(1_000)) for _ in range(as_sarif.MOST_ERRORS + 10))
+    errors = tuple(DocumentError(f"{noise(60)}.yaml", 1, 1, noise(1_000)) for _ in range(500))
     told_of_findings = as_sarif.render(replace(empty(), findings=findings))
     told_of_errors = as_sarif.render(replace(empty(), errors=errors))
     assert 10 * len(gzip.compress(told_of_findings.encode())) + len(gzip.compress(told_of_errors.encode())) < LIMIT
-    told = json.loads(told_of_errors)["runs"][0]["invocations"][0]["toolExecutionNotifications"]
-    assert told[-1]["message"]["text"].startswith("10 more entries could not be read")

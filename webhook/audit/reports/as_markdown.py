@@ -14,7 +14,6 @@ from webhook.audit.reports.report_wording import counted, lines, sections, short
 MOST = 65_536
 """Most characters that GitHub allows in a comment, counted here in bytes of UTF-8, which are never fewer."""
 LONGEST_TEXT = 1_000
-"""Most characters of one text."""
 
 _CLOSING = "\n{left_out} left out, because a comment holds no more; `{command}` has all.\n"
 _ROOM_FOR_CLOSING = 200

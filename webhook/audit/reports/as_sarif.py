@@ -27,9 +27,6 @@ from webhook.rules import RULES
 ROOT = "%SRCROOT%"
 """The base of relative paths: the directory in which the command runs, which in CI is the root of a repository."""
 
-LONGEST_NAME = 1_000
-"""Most characters of a name."""
-
 
 def in_file(path: str, line: int | None) -> dict[str, Any]:
     """A physical location. `line` counts from 1; None is the first line, because code scanning needs a line."""
@@ -50,8 +47,8 @@ def logical(reference: ObjectReference) -> dict[str, Any]:
     """The logical location of an object, named in full by apiVersion, kind, namespace and name."""
     parts = (reference.api_version, reference.kind, reference.namespace, reference.name)
     return {
-        "name": shortened(reference.name, LONGEST_NAME),
-        "fullyQualifiedName": shortened("/".join(part for part in parts if part), LONGEST_NAME),
+        "name": shortened(reference.name, LONGEST_MESSAGE),
+        "fullyQualifiedName": shortened("/".join(part for part in parts if part), LONGEST_MESSAGE),
         "kind": "resource",
     }
 
@@ -107,9 +104,8 @@ def _described(key: str, report: AuditReport) -> dict[str, Any]:
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 MOST_RESULTS = 5_000
-MOST_ERRORS = 500
 LONGEST_MESSAGE = 1_000
-"""Most characters of a message. Tenants write texts, and GitHub refuses a file that is too large."""
+"""Most characters of a text. Tenants write them, and GitHub refuses a file that is too large."""
 
 _LEVELS = {
     Level.REFUSE: "error",
@@ -195,7 +191,7 @@ def _policy(finding: AuditFinding, directory: str) -> dict[str, Any]:
 
 
 def _notifications(report: AuditReport, left_out: int) -> Iterator[dict[str, Any]]:
-    for error in report.errors[:MOST_ERRORS]:
+    for error in report.errors:
         yield _unreadable(error, report)
     if report.comparison is not None:
         text = f"Against {report.comparison.directory}: {report_wording.changes(report.comparison)}."
@@ -203,9 +199,6 @@ def _notifications(report: AuditReport, left_out: int) -> Iterator[dict[str, Any
     if left_out:
         text = f"{left_out:,} of {len(report.findings):,} results are left out, the least grave"
         yield _notice("left-out", "warning", f"{text}; {report.command} has all.")
-    if len(report.errors) > MOST_ERRORS:
-        text = f"{len(report.errors) - MOST_ERRORS:,} more entries could not be read"
-        yield _notice("left-out", "error", f"{text}; {report.command} has all.")
 
 
 def _unreadable(error: DocumentError, report: AuditReport) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from webhook.audit.reports.report_wording import lines, sections
 from webhook.outcome import printable
 
 MOST = 50
-"""Most entries of one section at a terminal."""
 
 _RULED = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 """A box with one line below the head, in ASCII."""
@@ -113,7 +112,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
 MOST_IN_A_LOG = 20
 """Most findings of one level, and most entries that could not be read."""
 _LONGEST = 500
-"""Characters of one line."""
 
 
 def summary(report: AuditReport, file: str) -> Iterator[str]:

@@ -63,11 +63,9 @@ POLICY_REPORTS = Format(
     "clusterpolicyreports",
     has_source=False,
 )
-"""The API of the Kubernetes policy working group."""
 OPEN_REPORTS = Format(
     "openreports.io/v1alpha1", "Report", "reports", "ClusterReport", "clusterreports", has_source=True
 )
-"""The API of OpenReports."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,7 @@ from webhook.quota.quota_wording import number
 
 STDIN = "-"
 _LONGEST_WHY = 500
-"""Characters of the reason why pods are Pending."""
 NOWHERE = "(no namespace)"
-"""The heading for objects that are in no namespace."""
 
 
 def counted(number: int, what: str, several: str = "") -> str:

@@ -57,9 +57,7 @@ def _row(finding: AuditFinding, *, is_new: bool) -> Row:
 
 
 MOST_SHOWN = 200
-"""Most rows of a table that the page shows; other formats have all rows."""
-MOST_WITHOUT_SCRIPT = 300
-"""Findings if JavaScript is off."""
+"""Most rows of a table, and of findings if JavaScript is off; other formats have all rows."""
 
 
 def render(report: AuditReport) -> str:
@@ -86,7 +84,7 @@ def render(report: AuditReport) -> str:
             levels=[(level, sum(1 for _ in report.at(level))) for level in Level],
             before=[section for section in listed if section.key in before],
             after=[section for section in listed if section.key not in before],
-            unscripted=findings("findings", "Findings", report.findings[:MOST_WITHOUT_SCRIPT]),
+            unscripted=findings("findings", "Findings", report.findings[:MOST_SHOWN]),
             lines=lines,
             most_shown=MOST_SHOWN,
             counted=wording.counted,
@@ -107,7 +105,6 @@ _DETAILS = {
     "mode": "Mode",
     "source": "Source",
 }
-"""Column -> its title in an opened row."""
 _MEANT_BY_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
