@@ -223,14 +223,12 @@ class Site:
 
 def said(report: DoctorReport, check: str, status: Status | None = None) -> list[DoctorFinding]:
     """The findings of a check, all or only with this status."""
-    findings = [result.finding for result in report.results if result.check.key == check]
+    findings = [finding for key, finding in report.results if key == check]
     return [finding for finding in findings if status in (None, finding.status)]
 
 
 def wrong(report: DoctorReport) -> list[tuple[str, str, str]]:
     """All that is not well: check, status, what was found."""
     return [
-        (result.check.key, result.finding.status.value, result.finding.found)
-        for result in report.results
-        if result.finding.status is not Status.OK
+        (key, finding.status.value, finding.found) for key, finding in report.results if finding.status is not Status.OK
     ]

@@ -343,18 +343,18 @@ def test_namespaces_that_are_left_out_and_not_there_are_told() -> None:
 def test_what_must_not_be_read_is_skipped_with_the_reason() -> None:
     """For an operator without the right the finding names the right; it does not say that the cluster has none."""
     installation = Installation(Stored(whole() | {RUNTIME_CLASSES: None}), Place())
-    (result,) = examine(installation, [check for check in CHECKS if check.key == "references"]).results
-    assert result.finding.status is Status.SKIPPED
-    assert result.finding.found == f"the API server answered 403: cannot list {RUNTIME_CLASSES}"
+    ((_, finding),) = examine(installation, [check for check in CHECKS if check.key == "references"]).results
+    assert finding.status is Status.SKIPPED
+    assert finding.found == f"the API server answered 403: cannot list {RUNTIME_CLASSES}"
 
 
 def test_policies_can_be_named_where_their_config_maps_must_not_be_read() -> None:
     objects = whole() | {POLICIES: None}
-    (finding,) = examine(Installation(Stored(objects), Place()), [POLICIES_CHECK]).results
-    assert (finding.finding.status, finding.finding.remedy) == (Status.SKIPPED, "name them with --policies")
+    ((_, finding),) = examine(Installation(Stored(objects), Place()), [POLICIES_CHECK]).results
+    assert (finding.status, finding.remedy) == (Status.SKIPPED, "name them with --policies")
     named = Place(policies=Path(__file__).parents[2] / "policies")
-    (finding, *_) = examine(Installation(Stored(objects), named), [POLICIES_CHECK]).results
-    assert " policies, hash " in finding.finding.found
+    ((_, finding), *_) = examine(Installation(Stored(objects), named), [POLICIES_CHECK]).results
+    assert " policies, hash " in finding.found
 
 
 def test_without_the_right_to_read_the_registration_nothing_is_compared() -> None:

@@ -15,7 +15,7 @@ from webhook.doctor import (
     shared_objects,
 )
 from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.doctor_report import Check, DoctorFinding, DoctorReport, DoctorResult, ok, skipped, warning
+from webhook.doctor.doctor_report import Check, DoctorFinding, DoctorReport, ok, skipped, warning
 from webhook.doctor.installation import Installation
 
 _OLDEST = (1, 28)
@@ -90,9 +90,7 @@ CHECKS: tuple[Check, ...] = (
 
 def examine(installation: Installation, checks: Sequence[Check] = CHECKS) -> DoctorReport:
     """Run these checks."""
-    return DoctorReport(
-        tuple(DoctorResult(check, finding) for check in checks for finding in _asked(check, installation))
-    )
+    return DoctorReport(tuple((check.key, finding) for check in checks for finding in _asked(check, installation)))
 
 
 def _asked(check: Check, installation: Installation) -> Iterator[DoctorFinding]:

@@ -13,11 +13,9 @@ Object = dict[str, Any]
 """A Kubernetes object as JSON has it."""
 
 ANSWER_SECONDS = 15.0
-"""Longest time for an answer of the API server."""
 REVIEWED_SECONDS = 75.0
 """Longest time for an answer where webhooks are called, each for at most 30 seconds."""
 PAGE = "500"
-"""Objects in one answer to a list, as the API server takes the number."""
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _OTHER_RIGHTS = "look again with a kubeconfig that may"

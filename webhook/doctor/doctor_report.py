@@ -66,21 +66,13 @@ def skipped(why: str, remedy: str = "") -> DoctorFinding:
 
 
 @dataclass(frozen=True, slots=True)
-class DoctorResult:
-    """A finding with its check."""
-
-    check: Check
-    finding: DoctorFinding
-
-
-@dataclass(frozen=True, slots=True)
 class DoctorReport:
-    """All findings of all checks."""
+    """All findings, each after the key of its check."""
 
-    results: tuple[DoctorResult, ...]
+    results: tuple[tuple[str, DoctorFinding], ...]
 
     def count(self, status: Status) -> int:
-        return sum(result.finding.status is status for result in self.results)
+        return sum(finding.status is status for _, finding in self.results)
 
     @property
     def exit_status(self) -> int:
@@ -98,7 +90,7 @@ def render_json(report: DoctorReport, place: "Place") -> str:
         "namespace": place.namespace,
         "name": place.name,
         "counts": {status.value: report.count(status) for status in Status},
-        "results": [{"check": result.check.key, **asdict(result.finding)} for result in report.results],
+        "results": [{"check": key, **asdict(finding)} for key, finding in report.results],
     }
     return json.dumps(document, indent=2) + "\n"
 
@@ -108,10 +100,9 @@ _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.PROBLEM: "bold r
 
 def render_text(report: DoctorReport, console: Console) -> None:
     """Print a line for each result, with expectation and remedy if something is wrong, and then the totals."""
-    for result in report.results:
-        finding = result.finding
+    for key, finding in report.results:
         line = Text(f"{finding.status:<9}", style=_STYLES[finding.status])
-        line.append(f"{result.check.key:<19}", style="bold").append(printable(finding.found))
+        line.append(f"{key:<19}", style="bold").append(printable(finding.found))
         console.print(line, soft_wrap=True)
         for word, text in (("expected", finding.expected), ("remedy", finding.remedy)):
             if text:

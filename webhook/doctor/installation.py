@@ -22,6 +22,7 @@ from webhook.kubernetes.webhook_configurations import (
     api_path,
     read_registration,
 )
+from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.wording import counted
 from webhook.policy.config_maps import files_of
 from webhook.policy.directory import contents_of
@@ -293,6 +294,14 @@ class Installation:
             raise UnavailableError(
                 f"the policies are not known: they have {counted(len(error.errors), 'mistake')}"
             ) from None
+
+    @cached_property
+    def accelerators(self) -> Accelerators:
+        """The names of GPUs; the built-in ones where the policies are not known."""
+        try:
+            return self.sound_policies.accelerators
+        except UnavailableError:
+            return BUILT_IN
 
     @cached_property
     def nodes(self) -> tuple[Object, ...]:

@@ -14,7 +14,6 @@ from webhook.model.wording import counted
 from webhook.yaml_files.file_errors import FileErrors
 
 ENOUGH = 2
-"""Least number of replicas, so that one may be lost."""
 _ENOUGH = "two or more replicas, so that one may be lost"
 _SHUT = "a NetworkPolicy that lets in only the API server, or a client certificate that callers must show"
 _SHUT_REMEDY = (

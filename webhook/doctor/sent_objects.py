@@ -6,10 +6,9 @@ sends a pod: the matchConditions in words for people.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
-from webhook.doctor.cluster import Object, UnavailableError, selects
+from webhook.doctor.cluster import Object, selects
 from webhook.doctor.doctor_report import DoctorFinding, ok, warning
 from webhook.doctor.installation import Installation
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -159,13 +158,10 @@ def daemon_sets(installation: Installation) -> Iterator[DoctorFinding]:
         namespace["metadata"]["name"]: namespace["metadata"].get("labels") or {}
         for namespace in installation.cluster.items(_NAMESPACES)
     }
-    accelerators = BUILT_IN
-    with suppress(UnavailableError):  # without the policies the built-in names count
-        accelerators = installation.sound_policies.accelerators
     count = 0
     for daemon_set in installation.cluster.items(DAEMON_SETS):
         namespace, name = daemon_set["metadata"]["namespace"], daemon_set["metadata"]["name"]
-        why = _why(daemon_set, entries, labels.get(namespace, {}), accelerators)
+        why = _why(daemon_set, entries, labels.get(namespace, {}), installation.accelerators)
         if why:
             count += 1
             yield warning(
