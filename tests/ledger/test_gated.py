@@ -53,6 +53,30 @@ def test_an_update_that_another_webhook_refused_holds_room_no_longer_than_an_adm
     assert replica.entered(LATER) == {2}
 
 
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_a_pod_that_is_deleted_before_it_starts_makes_room_at_once(replica, is_heard):
+    store_gated(replica, 1, 8)
+    start(replica, 1, 8)
+    replica.truth.delete(uid(1))
+    if is_heard:
+        replica.view.catch_up()
+        replica.reconciler.remove_gone()
+        assert replica.entered(LATER) == set()
+    assert replica.enter(2, LATER, 8) == Granted()
+
+
+def test_two_replicas_that_are_asked_at_once_enter_a_pod_once(replica):
+    """The API server repeats an update, and another replica answers that."""
+    other = replica.beside(LATER)
+    store_gated(replica, 1, 5)
+    for one in (replica, other):
+        one.reconciler.reconcile()
+        one.ledgers.of(LATER.key).prepare(LATER, one.clock() + 5)
+    assert [start(one, 1, 5) for one in (replica, other)] == [Granted()] * 2
+    assert replica.entered(LATER) == {1}
+    assert replica.enter(2, LATER, 3) == Granted()
+
+
 def test_with_a_watch_that_is_late_a_started_pod_keeps_its_entry(replica):
     store_gated(replica, 1, 8)
     start(replica, 1, 8)

@@ -47,9 +47,9 @@ def replica(server, monkeypatch):
     return Kept(groups=GroupReader(server, lambda *_: {})).keeping(VISION)
 
 
-def join(replica, number, size=3, *, is_lasting=False):
-    """A pod of 2 GPUs is admitted with its group."""
-    part = PartRequest(OF, key_of(UID, OF), demand(2), size)
+def join(replica, number, size=3, *, is_lasting=False, present=()):
+    """A pod of 2 GPUs is admitted with its group, of which these pods are stored as far as the replica knows."""
+    part = PartRequest(OF, key_of(UID, OF), demand(2), size, frozenset(map(uid, present)))
     group = GroupRequest("PodGroup ga", (part,), int(replica.clock()), is_lasting)
     return replica.ask(number, QuotaRequest(VISION, demand(2), group=group))[0]
 
@@ -91,8 +91,36 @@ def test_room_is_held_for_ten_minutes_after_the_last_pod_came(replica):
         replica.rounds(40)
     assert left(replica) == [1]
     replica.pass_time(LEASE - 400)
-    assert left(replica) == []
+    assert left(replica) == [0]
     assert free(replica) == 2
+
+
+def test_pods_that_come_later_enter_one_by_one_until_the_last_of_them_goes(replica):
+    join(replica, 1)
+    replica.store_pod(1, 2)
+    replica.pass_time(LEASE)
+    assert replica.enter(9, VISION, 2) == Granted()
+    assert join(replica, 2, present=[1]) == Granted()
+    assert join(replica, 3, present=[1, 2]) == exceeded(2, 6, 6)
+    for number in (1, 2):
+        replica.store_pod(number, 2)
+        replica.truth.delete(uid(number))
+    replica.pass_time(IN_FLIGHT)
+    assert left(replica) == []
+    assert join(replica, 4) == Granted()
+    assert left(replica) == [2]
+
+
+def test_pods_made_anew_at_once_get_in_whole_where_the_old_ones_are_still_seen(replica):
+    """A queue evicts a group: it deletes all pods and makes others, before the watch tells of that."""
+    for number in (1, 2, 3):
+        join(replica, number)
+        replica.store_pod(number, 2)
+    replica.reconciler.reconcile()
+    for number in (1, 2, 3):
+        replica.truth.delete(uid(number))
+    assert join(replica, 4, present=[1, 2, 3]) == Granted()
+    assert left(replica) == [2]
 
 
 def test_pods_that_come_one_after_the_other_have_as_long_as_one_lives(replica):

@@ -186,11 +186,18 @@ def test_a_group_follows_the_size_of_its_object():
     assert (book.used, book.left) == (6, [0])
 
 
+def test_after_the_lease_a_pod_asks_for_itself_alone():
+    book = Book()
+    book.ask(1, group(3, gpus=2))
+    assert book.ask(2, group(3, gpus=2, at=LEASE + 1)) == Granted()
+    assert (book.used, book.left) == (4, [0])
+
+
 def test_an_object_made_anew_is_another_group():
     book = Book()
     book.ask(1, group(2, gpus=2))
-    assert book.ask(2, group(2, gpus=2, number=2, present=[1])) == Granted()
-    assert (book.used, book.left) == (6, [1])
+    assert book.ask(2, group(3, gpus=2, number=2, present=[1])) == Granted()
+    assert (book.used, sorted(book.left)) == (8, [1, 1])  # a reconciliation takes the room of the old one
 
 
 def test_a_claim_that_stands_for_a_pod_stays_a_member():
@@ -257,6 +264,14 @@ def test_a_correction_leaves_a_remainder_alone_that_has_changed_since():
     now = book.entries.remainders[key]
     assert corrected(book.entries, Correction(remainders={key: (now, None)})).remainders == {}
     assert now.entered == 5
+
+
+def test_a_remainder_ends_with_its_last_pod_whatever_else_becomes_of_it_in_the_same_write():
+    book = Book()
+    book.ask(1, group(2, gpus=1))
+    ((key, one),) = book.entries.remainders.items()
+    ended = Correction(removed={uid(1)}, remainders={key: (one, replace(one, size=0))})
+    assert corrected(book.entries, ended) == Entries()
 
 
 @pytest.mark.parametrize(

@@ -83,13 +83,13 @@ class Entries:
         replaced = [self.by_uid[uid] for uid in (*gone, *new) if uid in self.by_uid]
         rounds = {uid: number for uid, number in self.rounds.items() if uid not in gone}
         rounds |= {uid: rounds.get(uid, 0) + 1 for uid in renewed if uid in by_uid}
-        counts, held = self._counted(new.values(), replaced), self.remainders
+        counts, before, held = self._counted(new.values(), replaced), self.remainders, self.remainders
         if remainders or (held and gone):
-            remainders = {**returned(held, {uid: self.by_uid[uid] for uid in gone}, by_uid), **remainders}
-            _add_units(counts, [held[key] for key in remainders if key in held], -1)
-            kept = {**held, **remainders}
-            held = {key: one for key, one in kept.items() if one is not None}
-            _add_units(counts, [held[key] for key in remainders if key in held], 1)
+            held = {key: one for key, one in {**held, **remainders}.items() if one is not None}
+            remainders = {**remainders, **returned(held, {uid: self.by_uid[uid] for uid in gone}, by_uid)}
+            held = {key: one for key, one in {**held, **remainders}.items() if one is not None}
+            for known, times in ((before, -1), (held, 1)):
+                _add_units(counts, [known[key] for key in remainders if key in known], times)
         return Entries(by_uid, covered, counts, rounds, held)
 
     def _counted(self, new: Iterable[Demand], gone: Iterable[Demand]) -> dict[Demand, int]:

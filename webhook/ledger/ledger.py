@@ -180,7 +180,7 @@ class Ledger:
         for correction in corrections:
             removed = self.cache.not_renewed(correction.removed, correction.decided)
             entries = corrected(entries, replace(correction, removed=removed))
-        plan = BatchPlan(entries, self.cache.unconfirmed_in if self._is_bounded else None)
+        plan = BatchPlan(entries, self.cache.unconfirmed_in if self._is_bounded else None, state.stale)
         for pending in all_pending:
             plan.consider(pending)
         if self._learns_more(plan, all_pending, state):

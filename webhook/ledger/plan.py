@@ -10,7 +10,7 @@ other. Pods that another webhook refuses after this one fill the window of their
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Event, Lock
@@ -51,11 +51,17 @@ class BatchPlan:
     """What becomes of entries when the pods of one batch are considered one after the other.
 
     `unconfirmed_in` says which entries of a namespace are unconfirmed. Without it, only quotas bound a namespace.
+    `gone` are pods that a list has just shown to be gone.
     `verdicts` are by the id of their pending entry.
     """
 
-    def __init__(self, entries: Entries, unconfirmed_in: Callable[[str, Entries], Unconfirmed] | None = None) -> None:
-        self._before = entries
+    def __init__(
+        self,
+        entries: Entries,
+        unconfirmed_in: Callable[[str, Entries], Unconfirmed] | None = None,
+        gone: Set[bytes] = frozenset(),
+    ) -> None:
+        self._before, self._gone = entries, gone
         self._ask_unconfirmed = unconfirmed_in
         self._unconfirmed: dict[str, Unconfirmed] = {}
         self._counts = Counter(entries.counts)
@@ -101,7 +107,8 @@ class BatchPlan:
         return Granted()
 
     def _admit(self, pending: PendingEntry, entries: Mapping[bytes, Demand]) -> Verdict:
-        request, rooms = pending.request, joined(pending.request.group, pending.uid, self._remainders)
+        request = pending.request
+        rooms = joined(request.group, pending.uid, self._remainders, self._gone)
         asked = Asked.by(request, rooms, self._remainders)
         over = asked.excesses(self._used_of(request.quota))
         if over and request.enforced:

@@ -7,7 +7,7 @@ ledgers that no quota uses. Every replica does this, at different moments. No ad
 import logging
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event, Thread
 
 from webhook.kubernetes.api_errors import ConflictError
@@ -195,14 +195,18 @@ class Reconciler:
     def _remainders(self, ledger: Ledger, entries: Entries) -> dict[bytes, tuple[Remainder, Remainder | None]]:
         """The remainders of groups that end or change: what they are, and what becomes of them; None for nothing.
 
-        A remainder ends when all its pods are stored, with its lease, and with its object, of which a few are read.
+        A remainder ends when all its pods are stored, and with its object, of which a few are read. It holds nothing
+        after its lease.
         """
         found: dict[bytes, tuple[Remainder, Remainder | None]] = {}
         groups = self._ledgers.context.groups
         every = entries.remainders.values()
         waiting = {one.group for one in every if one.left or one.members - ledger.cache.live_among(one.members)}
+        living = {one.group for one in every if one.members & entries.by_uid.keys()}
         for key, one in entries.remainders.items():
-            if one.group not in waiting or one.has_expired(self._ledgers.context.wall()):
+            if one.has_expired(self._ledgers.context.wall()):  # until its last pod goes, others enter one by one
+                found[key] = one, replace(one, size=0) if one.group in living else None
+            elif one.group not in waiting:
                 found[key] = one, None
         held = [item for item in entries.remainders.items() if item[1].left and item[0] not in found]
         for key, one in random.sample(held, min(len(held), _MOST_READ)):

@@ -4,7 +4,7 @@ The first pod of a group is entered together with this room, its remainder, in o
 it. A pod that leaves before the group is complete gives its unit back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -74,21 +74,26 @@ def key_of(uid: str, of: str) -> bytes:
     return sha256(f"{uid}/{of}".encode(errors="surrogatepass")).digest()[:16]
 
 
-def joined(group: GroupRequest | None, uid: bytes, before: Mapping[bytes, Remainder]) -> dict[bytes, Remainder]:
+def joined(
+    group: GroupRequest | None, uid: bytes, before: Mapping[bytes, Remainder], gone: Set[bytes] = frozenset()
+) -> dict[bytes, Remainder]:
     """The remainders that differ from those before when a pod of a group is entered, by their keys.
 
-    Where the object has another size by now, so has the remainder. A complete group has none.
+    Where the object has another size by now, so has the remainder; none after its lease. A complete group has none.
+    Pods in `gone` are not stored any more.
     """
     changed: dict[bytes, Remainder] = {}
     if group is None:
         return changed
     for number, part in enumerate(group.parts):
         own, known = frozenset([uid] if number == 0 else ()), before.get(part.key)
-        if known is not None:
+        if known is not None and known.has_expired(group.at):
+            changed[part.key] = replace(known, size=0, members=known.members | own)
+        elif known is not None:
             entered = max(group.at, known.entered)
             changed[part.key] = replace(known, size=part.size, members=known.members | own, entered=entered)
         elif not group.has_begun:
-            members = part.present | own
+            members = part.present - gone | own
             changed[part.key] = Remainder(part.of, part.demand, part.size, members, group.at, group.is_lasting)
     is_new = not any(part.key in before for part in group.parts)
     if is_new and not any(one.left for one in changed.values()):

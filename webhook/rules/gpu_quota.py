@@ -20,8 +20,9 @@ is refused if the pod does not fit then. A pod that is larger than the quota by 
 
 Pods that start together count together: the first one of a PodGroup, JobSet, LeaderWorkerSet, RayCluster or Workload of
 Kueue is refused where the whole group does not fit. Else room is held for the others, for at most ten minutes after the
-last of them came. A PodGroup does not say what its pods are: they count as alike, without the stored ones that have no
-GPUs, and within `minResources` if it has them. Create a launcher without GPUs first, or set `groups: pods`.
+last of them came; later ones count one by one. A PodGroup does not say what its pods are: they count as alike, without
+the stored ones that have no GPUs, and within `minResources` if it has them. Create a launcher without GPUs first, or
+set `groups: pods`.
 
 A workload is told when it is applied what is free at that moment, if one of its pods, one of its groups (of a
 LeaderWorkerSet, or Volcano's minAvailable), or all its pods do not fit; an update, if what it adds does not fit. It is
