@@ -27,7 +27,8 @@ def groups(quotas: QuotaSite) -> Iterator[QuotaSite]:
     plane.flags += FLAGS
     plane.restart_apiserver()
     eight, many = (
-        quota_policy(name, f"{{mode: enforce, gpus: {gpus}}}") for name, gpus in (("gang", 8), ("many", MOST))
+        quota_policy(name, f"{{mode: enforce, gpus: {gpus}}}") + "    gpuLimits: {mode: disabled}\n"
+        for name, gpus in (("gang", 8), ("many", MOST))
     )
     quotas.write_policies({"gang.yaml": eight, "many.yaml": many})
     yield quotas

@@ -1,6 +1,8 @@
 """The ledger against a simple reference: whatever three replicas do in whatever order, a quota is never passed, and
 what is held for pods that never come is given back.
 
+A group that began gets in whole, and room is held for it only as long as one of its pods is there.
+
 Between any two calls of the store, other replicas act, calls fail before or after they have done their work, and time
 passes. Whether a pod is stored after it was admitted is up to the machine, as long as an API server could do it. Each
 replica goes by the policies that it has heard of, however late that is.
@@ -17,10 +19,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.ledger.small_cluster import Disturbed, LateView, Truth, seen_pod
 from tests.strategies import examples
 from webhook.ledger.context import LedgerContext, LedgerTiming, ReconcileIntervals
+from webhook.ledger.entries import Entries
 from webhook.ledger.ledger_store import GpuPod, MemoryStore
 from webhook.ledger.ledgers import Ledgers
+from webhook.ledger.plan import Asked
 from webhook.ledger.reconciler import QuotasInForce, Reconciler
+from webhook.ledger.remainders import LEASE, GroupRequest, PartRequest, Remainder, joined, key_of
 from webhook.ledger.verdicts import AlreadyStored, Exceeded, Granted, QuotaRequest, TooManyUnconfirmed, Verdict
+from webhook.quota.amounts import used
 from webhook.quota.demand import demand_of
 from webhook.quota.quotas import Limit, Measure, Quota, QuotaScope
 
@@ -45,10 +51,12 @@ REPLICA = st.integers(0, REPLICAS - 1)
 SECONDS = st.sampled_from([1, 10, 20, 30, 45, 61, 91, 120, 301])
 GPUS = st.integers(1, 4)
 PICK = st.integers(0, 10)
+SIZES = st.integers(0, 4)
+OF = "podgroups.scheduling.k8s.io/ga//"
 DISTURBANCES = st.lists(
     st.one_of(
         st.sampled_from(["", "", "lost", "answer lost", "late"]),
-        st.tuples(st.just("reserve"), NAMESPACES, GPUS),
+        st.tuples(st.just("reserve"), NAMESPACES, GPUS, st.booleans()),
         st.tuples(st.just("store"), PICK),
         st.tuples(st.just("delete"), PICK),
         st.tuples(st.just("advance"), st.sampled_from([1, 3, 10, 30])),
@@ -71,6 +79,23 @@ class InForce:
         return QuotasInForce(shared, own.get, are_settled=self.machine.now - self.since > SETTLED)
 
 
+class Objects:
+    """The objects of groups, one in each namespace: how often it was made, and its size; 0 where there is none."""
+
+    def __init__(self) -> None:
+        self.made = {"vision": (0, 3), "speech": (0, 2)}
+        self.of: dict[bytes, str] = {}
+        """The namespaces of the pods that are of a group."""
+
+    def key(self, namespace: str) -> bytes:
+        return key_of(f"{namespace}-{self.made[namespace][0]}", OF)
+
+    def now(self, key: bytes, one: Remainder, _seconds: float) -> Remainder | None:
+        """As `GroupSource`."""
+        size = self.made[one.demand.namespace][1]
+        return replace(one, size=min(one.size, size)) if size and key == self.key(one.demand.namespace) else None
+
+
 class Replica:
     """One replica and how much of the cluster it has heard of."""
 
@@ -78,7 +103,9 @@ class Replica:
         self.view = LateView(machine.truth, machine.happen)
         timing = LedgerTiming(in_flight=IN_FLIGHT, look_up_every=0.0, longest_pause=0.0)
         disturbed = Disturbed(store, machine.happen)
-        self.ledgers = Ledgers(LedgerContext(disturbed, self.view, timing, clock=lambda: machine.now, is_bounded=True))
+        clock, objects = (lambda: machine.now), machine.objects
+        context = LedgerContext(disturbed, self.view, timing, clock=clock, is_bounded=True, groups=objects, wall=clock)
+        self.ledgers = Ledgers(context)
         self.in_force = InForce(machine)
         self.reconciler = Reconciler(self.ledgers, self.in_force, intervals=ReconcileIntervals(idle=300.0))
 
@@ -90,6 +117,7 @@ class LedgerMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = 1000.0
         self.truth = Truth()
+        self.objects = Objects()
         self.store = MemoryStore()
         self.numbers = 0
         self.begun: dict[bytes, tuple[float, GpuPod]] = {}
@@ -113,10 +141,10 @@ class LedgerMachine(RuleBasedStateMachine):
         """What happens at a call of the store or a list of pods; the fault that the call meets."""
         what = next(self.disturbances, "")
         match what:
-            case ("reserve", namespace, gpus):
+            case ("reserve", namespace, gpus, is_member):
                 others, self.disturbances = self.disturbances, iter(())
                 acting, self.acting = self.acting, (self.acting + 1) % REPLICAS
-                self._admit(self.acting, self._pod(namespace, gpus))
+                self._admit(self.acting, self._pod(namespace, gpus, is_member=is_member))
                 self.acting, self.disturbances = acting, others
             case ("store", pick):
                 self._store(pick)
@@ -130,10 +158,10 @@ class LedgerMachine(RuleBasedStateMachine):
 
     # What people and the API server do
 
-    @rule(replica=REPLICA, namespace=NAMESPACES, gpus=GPUS, disturbances=DISTURBANCES)
-    def create(self, replica, namespace, gpus, disturbances):
+    @rule(replica=REPLICA, namespace=NAMESPACES, gpus=GPUS, is_member=st.booleans(), disturbances=DISTURBANCES)
+    def create(self, replica, namespace, gpus, is_member, disturbances):
         self.acting, self.disturbances = replica, iter(disturbances)
-        self._admit(replica, self._pod(namespace, gpus))
+        self._admit(replica, self._pod(namespace, gpus, is_member=is_member))
         self.disturbances = iter(())
 
     @rule(replica=REPLICA, namespace=NAMESPACES, gpus=GPUS, disturbances=DISTURBANCES)
@@ -148,20 +176,31 @@ class LedgerMachine(RuleBasedStateMachine):
             self.truth.store(pod)
         self.disturbances = iter(())
 
-    @rule(replica=REPLICA, namespace=NAMESPACES, gpus=GPUS)
-    def create_undisturbed(self, replica, namespace, gpus):
-        """Nobody is refused for what nothing justifies."""
-        pod = self._pod(namespace, gpus)
+    @rule(replica=REPLICA, namespace=NAMESPACES, gpus=GPUS, is_member=st.booleans())
+    def create_undisturbed(self, replica, namespace, gpus, is_member):
+        """Nobody is refused for what nothing justifies, and no pod for which room is held."""
+        pod = self._pod(namespace, gpus, is_member=is_member)
+        claims = self._claims(self.replicas[replica], pod)
+        has_room = all(map(self._has_room, claims))
+        ledgers = [self.replicas[replica].ledgers.of(one.quota.key) for one in claims]
+        lists_none = any(one.cache.look_up_from > self.now for one in ledgers)
         verdicts = self._admit(replica, pod)
+        assert pod.uid in self.begun or not has_room
+        if lists_none:
+            return  # a list has taken long a moment ago
         if kept_out := [verdict for verdict in verdicts if isinstance(verdict, TooManyUnconfirmed)]:
-            self._is_kept_out_justly(kept_out[0], pod)
+            self._is_kept_out_justly(self.replicas[replica], kept_out[0], pod)
         elif pod.uid not in self.begun:
-            self._is_justified(self.replicas[replica], pod)
+            self._is_justified(self.replicas[replica], claims)
 
-    @rule(namespace=NAMESPACES, gpus=GPUS)
-    def create_gated(self, namespace, gpus):
+    @rule(namespace=NAMESPACES, size=SIZES, is_new=st.booleans())
+    def change_the_object_of_a_group(self, namespace, size, is_new):
+        self.objects.made[namespace] = self.objects.made[namespace][0] + is_new, size
+
+    @rule(namespace=NAMESPACES, gpus=GPUS, is_member=st.booleans())
+    def create_gated(self, namespace, gpus, is_member):
         """A queue holds it back."""
-        self.truth.store(replace(self._pod(namespace, gpus), is_gated=True))
+        self.truth.store(replace(self._pod(namespace, gpus, is_member=is_member), is_gated=True))
 
     @precondition(lambda self: self.gated)
     @rule(replica=REPLICA, pick=PICK, disturbances=DISTURBANCES)
@@ -275,8 +314,15 @@ class LedgerMachine(RuleBasedStateMachine):
                 admitted = [(pod, by) for pod, by in admitted if NARROWER.covers(pod.namespace)]
             assert sum(pod.pod.gpu_count for pod, _ in admitted) <= quota.limits[0].hard
 
+    @invariant()
+    def nobodys(self):
+        """No group holds room whose pods have no entry."""
+        for held in self.store.read_all(1).values():
+            for one in held.entries.remainders.values():
+                assert one.members & held.entries.by_uid.keys()
+
     def teardown(self):
-        """When all is quiet for longer than an admission lasts, the ledgers are what is stored."""
+        """When all is quiet for longer than an admission and a lease last, the ledgers are what is stored."""
         if not self.replicas:
             return
         self.disturbances = iter(())
@@ -287,11 +333,12 @@ class LedgerMachine(RuleBasedStateMachine):
             for replica in self.replicas:
                 replica.view.catch_up()
                 replica.reconciler.reconcile()
-            self.now += IN_FLIGHT + 1
+            self.now += LEASE
         for quota in QUOTAS:
             live = {uid for uid, pod in self.started.items() if quota.covers(pod.namespace)}
             held = self.store.read(quota.key, 1)
             assert live == (set(held.entries.by_uid) if held else set())
+            assert held is None or held.entries.counts == Entries(held.entries.by_uid).counts
 
     # Steps
 
@@ -303,13 +350,34 @@ class LedgerMachine(RuleBasedStateMachine):
     def started(self) -> dict[bytes, GpuPod]:
         return {uid: pod for uid, pod in self.truth.live.items() if not pod.is_gated}
 
-    def _pod(self, namespace: str, gpus: int) -> GpuPod:
+    def _pod(self, namespace: str, gpus: int, *, is_member: bool = False) -> GpuPod:
         self.numbers += 1
-        return seen_pod(self.numbers, namespace, gpus)
+        pod = seen_pod(self.numbers, namespace, gpus)
+        if is_member:
+            self.objects.of[pod.uid] = namespace
+        return pod
 
     def _claims(self, replica: Replica, pod: GpuPod) -> list[QuotaRequest]:
-        covering = [quota for quota in replica.in_force.quotas if quota.covers(pod.namespace)]
-        return [QuotaRequest(quota, demand_of(pod.pod, pod.namespace, quota.counting)) for quota in covering]
+        claims = []
+        size = self.objects.made[pod.namespace][1] if pod.uid in self.objects.of else 0
+        started = (one.uid for one in replica.view.seen(pod.namespace) if not one.is_gated)
+        present = frozenset(uid for uid in started if uid in self.objects.of)
+        for quota in replica.in_force.quotas:
+            if quota.covers(pod.namespace):
+                demand = demand_of(pod.pod, pod.namespace, quota.counting)
+                part = PartRequest(OF, self.objects.key(pod.namespace), demand, size, present)
+                group = GroupRequest("PodGroup ga", (part,), int(self.now)) if size else None
+                claims.append(QuotaRequest(quota, demand, group=group))
+        return claims
+
+    def _has_room(self, claim: QuotaRequest) -> bool:
+        """Whether a ledger holds room for the pod, and nothing has changed since."""
+        held = self.store.read(claim.quota.key, 1)
+        if held is None or claim.group is None or not held.entries.patterns.issuperset(claim.quota.patterns):
+            return False
+        one = held.entries.remainders.get(claim.group.parts[0].key)
+        asked = claim.group.parts[0].demand, claim.group.parts[0].size
+        return one is not None and one.left > 0 and (one.demand, one.size) == asked and not one.has_expired(self.now)
 
     def _admit(self, replica: int, pod: GpuPod, begun: float | None = None) -> tuple[Verdict, ...]:
         since = self.now if begun is None else begun
@@ -326,31 +394,31 @@ class LedgerMachine(RuleBasedStateMachine):
             self.begun.pop(pod.uid, None)
         return verdicts
 
-    def _is_kept_out_justly(self, verdict: TooManyUnconfirmed, pod: GpuPod) -> None:
+    def _is_kept_out_justly(self, replica: Replica, verdict: TooManyUnconfirmed, pod: GpuPod) -> None:
         """Its namespace has entries without pods, or had one lately and asks for more than half of what is free."""
         held = self.store.read(SHARED.key, 1)
-        entries = held.entries.by_uid if held else {}
-        own = {uid for uid, demand in entries.items() if demand.namespace == pod.namespace}
-        unstored = own - self.started.keys()
-        assert unstored if verdict.excess.used else verdict.excess.asks > verdict.most
+        entries = held.entries if held else Entries()
+        own = {uid for uid, demand in entries.by_uid.items() if demand.namespace == pod.namespace}
+        unstored = own - (self.started.keys() - replica.view.gated_among(own))  # a list does not tell who has started
+        is_held = any(one.left and one.demand.namespace == pod.namespace for one in entries.remainders.values())
+        assert unstored or is_held if verdict.excess.used else verdict.excess.asks > verdict.most
 
-    def _is_justified(self, replica: Replica, pod: GpuPod) -> None:
-        for claim in self._claims(replica, pod):
+    def _is_justified(self, replica: Replica, claims: list[QuotaRequest]) -> None:
+        for claim in claims:
             ledger = replica.ledgers.of(claim.quota.key)
             held = self.store.read(claim.quota.key, 1)
-            if ledger.cache.look_up_from > self.now:
-                return  # a list has taken long a moment ago
-            blockers = []
-            for uid, demand in (held.entries.by_uid if held else {}).items():
+            entries, gone = held.entries if held else Entries(), []
+            for uid in entries.by_uid:
                 is_known = (
                     replica.view.is_live(uid) or replica.view.is_gone(uid) or ledger.cache.outlasted(uid, self.now)
                 )
                 is_waiting = uid in replica.view.gated_among({uid}) and ledger.cache.outlasted(uid, self.now)
                 lives = uid in self.started or (uid in self.gated and not is_waiting)
-                if claim.quota.covers(demand.namespace) and (lives or not is_known):
-                    blockers.append(demand)
-            used = sum(dict(demand.gpus)["nvidia.com/gpu"] for demand in blockers)
-            if used + pod.pod.gpu_count > claim.quota.limits[0].hard:
+                if is_known and not lives:
+                    gone.append(uid)
+            before = entries.changed({}, gone)
+            asked = Asked.by(claim, joined(claim.group, b"", before.remainders), before.remainders)
+            if asked.excesses(used(before.counts, claim.quota)):
                 return
         raise AssertionError("refused although there was room in every quota")
 
