@@ -56,15 +56,15 @@ MEMBER, STARTED = pod(1, **IN_GROUP), {"conditions": [{"type": "PodGroupInitiall
 REST = f"{OVER}{GROUP.format(2, 4, 0)}, train-0 1{LESS}"
 THERE = "{} of the 3 pods of PodGroup ga are there"
 CASES: dict[str, tuple[list[Raw], str, str, list[str]]] = {
-    "a gate of anybody": ([pod(2, **GATED), running(3)], "OverQuota", NO_START + ALONE, [ALONE]),
-    "a gate of Kueue": ([pod(2, **KUEUE), running(3)], "OverQuota", NO_START + ALONE, [ALONE]),
+    "a gate of anybody": ([pod(2, **GATED), running(3)], "OverQuota", NO_START + ALONE, []),
+    "a gate of Kueue": ([pod(2, **KUEUE), running(3)], "OverQuota", NO_START + ALONE, []),
     "room for a gated pod": ([pod(1, **GATED), running(3)], "Gated", "", []),
     "gated pods use nothing": ([pod(2, **GATED), pod(3, "other", **GATED)], "Gated", "", []),
     "a gated pod of a group": (
         [pod(1, **GATED, **IN_GROUP), group(), running(3)],
-        *("OverQuota", f"{NO_START}{OVER}{GROUP.format(3, 3, 1)}{LESS}", [THERE.format(0), OVER]),
+        *("OverQuota", f"{NO_START}{OVER}{GROUP.format(3, 3, 1)}{LESS}", [THERE.format(0)]),
     ),
-    "the rest of a group": ([MEMBER, group(), running(3)], "OverQuota", NO_ROOM + REST, [THERE.format(1), REST]),
+    "the rest of a group": ([MEMBER, group(), running(3)], "OverQuota", NO_ROOM + REST, [THERE.format(1)]),
     "room for the rest": ([MEMBER, group(), running(1)], "NotScheduled", "", [THERE.format(1)]),
     "a group that is whole": ([MEMBER, group(1), running(4)], "NotScheduled", "", []),
     "a group that was whole": ([MEMBER, group(**STARTED), running(4)], "NotScheduled", "", []),
@@ -129,14 +129,33 @@ def test_shared_quotas_need_the_pods_of_all_namespaces(cluster: SmallCluster, tm
     assert [one.right for one in answer.missing] == ["`list pods` in the cluster"]
 
 
-@pytest.mark.parametrize(("used", "reason"), [(3, "OverQuota"), (2, "NoPods")])
-def test_a_workload_without_pods_and_events_is_told_of_its_group(cluster: SmallCluster, used: int, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("used", "pods", "reason", "message"),
+    [
+        pytest.param(3, 0, "OverQuota", "JobSet jb needs 2 GPUs for 2 pods together; used 3 of 4 (1 free)", id="none"),
+        pytest.param(3, 1, "OverQuota", "requested 1, used 4 of 4 (0 free)", id="half of it is there"),
+        pytest.param(2, 0, "NoPods", "it has no pods, and nothing says why", id="room"),
+        pytest.param(2, 1, "NotScheduled", "the scheduler default-scheduler has not looked at it yet", id="for half"),
+    ],
+)
+def test_a_workload_that_lacks_pods_without_an_event_is_told_of_its_group(
+    cluster: SmallCluster, used: int, pods: int, reason: str, message: str
+) -> None:
     jobs = [{"name": "w", "replicas": 2, "template": {"spec": workload()["spec"]}}]
-    top = named({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {}}, "jb")
-    cluster.add({**top, "spec": {"replicatedJobs": jobs}}, running(used))
+    head = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {}}
+    top = {**named(head, "jb"), "spec": {"replicatedJobs": jobs}}
+    said = {"jobset-name": "jb", "jobset-uid": "jb", "replicatedjob-name": "w"}
+    labels = {f"jobset.sigs.k8s.io/{key}": value for key, value in said.items()}
+    own = owned_by(top, pod(1))
+    cluster.add(
+        top,
+        running(used),
+        pod(8, "gated-0", **GATED),
+        *[{**own, "metadata": {**own["metadata"], "labels": labels}}] * pods,
+    )
     found = cluster.why("jobset/jb", QUOTA).explanation
-    assert str(found.code) == reason
-    assert ("JobSet jb needs 2 GPUs for 2 pods together; used 3 of 4 (1 free)" in found.message) == (used == 3)
+    assert (str(found.code), message in found.message) == (reason, True), found.message
+    assert "gated-0" not in str(found.evidence)  # it holds nothing
 
 
 def test_without_a_quota_no_group_is_read(cluster: SmallCluster) -> None:

@@ -175,8 +175,10 @@ class ClusterView:
             raws = self._reader.items(PODS, place, "how much of the GPU quotas is free", selector=COUNTING)
             pods = StaticPods(raws, lambda: self.now, accelerators=self.accelerators, claims=claims, known=facts)
             if not self._reader.is_missing("list", "pods", place):
-                groups = _ReadGroups(self._reader, pods.members)
-                return Ledgers(LedgerContext(MemoryStore(), pods)), groups, scopes
+                ledgers, groups = Ledgers(LedgerContext(MemoryStore(), pods)), _ReadGroups(self._reader, pods.members)
+                for one in quotas:
+                    ledgers.of(one.quota.key).prepare(one.quota, monotonic() + SECONDS)  # pods are counted once
+                return ledgers, groups, scopes
         return None
 
     def refused(self, raw: Raw, group: FoundGroup | None = None) -> tuple[str, str]:
@@ -213,7 +215,8 @@ class ClusterView:
         held = Counter[str]()
         for raw in self._reader.items(PODS, self._namespace, "who holds the GPUs of the namespace", selector=COUNTING):
             with suppress(ValueError):
-                held[_owner(raw)] += pod_from_raw(raw, self.accelerators, self._namespace).gpu_count
+                gpus = pod_from_raw(raw, self.accelerators, self._namespace).gpu_count
+                held[_owner(raw)] += 0 if gates_of(raw) else gpus
         holders = sorted((+held).items(), key=lambda one: (-one[1], one[0]))
         return replace(around, quotas=tuple(quotas), holders=tuple(holders))
 

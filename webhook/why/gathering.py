@@ -133,18 +133,19 @@ class _Gatherer:
         )
         if not (seen.is_short and has_gpus):
             return seen
-        return replace(seen, refusal=self._refusal(raw) or self._without_room(raw, found.alive))
+        return replace(seen, refusal=self._refusal(raw) or self._without_room(raw, found))
 
-    def _without_room(self, raw: Raw, pods: int) -> str:
-        """What quotas say now of one more pod of a workload with so many `pods`; of the first one with its group."""
-        key = f"{text(raw, 'kind').lower()}s.{text(raw, 'apiVersion').rpartition('/')[0]}"
-        kind = GROUP_KINDS.get(key)
-        for one in templates_of(raw) if starts_now(raw) and (kind is None or not pods) else ():
-            named = None if kind is None else NamedGroup(kind, text(raw, "metadata", "name"), part=one.group)
+    def _without_room(self, raw: Raw, found: WorkloadPods) -> str:
+        """What quotas say now of one more pod of a workload; of one that is a group, of the rest of it."""
+        kind = GROUP_KINDS.get(f"{text(raw, 'kind').lower()}s.{text(raw, 'apiVersion').rpartition('/')[0]}")
+        pods = [one.first for one in found.groups if kind is not None and not one.is_over][:MOST_NAMES]
+        templates = templates_of(raw) if starts_now(raw) and not pods else ()
+        for pod, part in [*((one, "") for one in pods), *((one.made, one.group) for one in templates)]:
+            named = None if kind is None or pods else NamedGroup(kind, text(raw, "metadata", "name"), part=part)
             group = None if named is None else group_of(named, raw)
-            found = None if named is None or group is None else FoundGroup(named, group, {})
+            known = None if named is None or group is None else FoundGroup(named, group, {})
             with suppress(ValueError):
-                if refusal := self._view.refused(one.made, found)[0]:
+                if refusal := self._view.refused(pod, known)[0]:
                     return refusal
         return ""
 

@@ -108,6 +108,7 @@ def queued(entry: QueueEntry, *clues: Clue) -> Explanation:
     return Explanation(ReasonCode.QUEUED, message, _REMEDIES[entry.keeper], (*seen, *clues))
 
 
+_NO_START, _NO_ROOM = "does not let it start", "has no room for the rest of its group"
 _WAITING = frozenset((ReasonCode.UNSCHEDULABLE, ReasonCode.QUEUED, ReasonCode.GATED, ReasonCode.NOT_SCHEDULED))
 
 
@@ -116,17 +117,15 @@ def after_quotas(found: Explanation, seen: ObservedPod) -> Explanation:
 
     A gated pod that a quota did not let start has an event about it.
     """
-    is_gated, refusal, source = bool(gates_of(seen.raw)), seen.refusal, "GPU quota"
-    event = seen.event("GpuPolicyWarning") if is_gated and not refusal else None
-    if event is not None:
-        refusal, source = event.message.removeprefix("may not start: "), event.source
-    told = (("group", seen.lacking), (source, refusal))
-    clues = [Clue(source, text) for source, text in told if text]
+    is_gated, refusal, clues = bool(gates_of(seen.raw)), seen.refusal, []
+    if seen.lacking:
+        clues.append(Clue("group", seen.lacking))
+    if is_gated and not refusal and (event := seen.event("GpuPolicyWarning")) is not None:
+        refusal = event.message.removeprefix("may not start: ")
+        clues.append(Clue(event.source, event.message))
     is_in_queue = is_gated and seen.entry is not None and seen.entry.message
-    if not refusal or found.code not in _WAITING or is_in_queue:
-        return found.with_evidence(*clues)
-    message = (
-        f"the GPU quota {'does not let it start' if is_gated else 'has no room for the rest of its group'}: {refusal}"
-    )
-    remedy = "Let one of the holders end, request fewer GPUs, or ask for a larger quota"
-    return Explanation(ReasonCode.OVER_QUOTA, message, remedy, (*clues, *found.evidence))
+    if refusal and found.code in _WAITING and not is_in_queue:
+        message = f"the GPU quota {_NO_START if is_gated else _NO_ROOM}: {refusal}"
+        remedy = "Let one of the holders end, request fewer GPUs, or ask for a larger quota"
+        return Explanation(ReasonCode.OVER_QUOTA, message, remedy, (*clues, *found.evidence))
+    return found.with_evidence(*clues, *([Clue("GPU quota", refusal)] if seen.refusal else []))
