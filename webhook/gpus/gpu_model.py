@@ -15,7 +15,7 @@ from webhook.gpus.gpu_names import INSTANCE_TYPES, PRODUCT_KEYS
 from webhook.model.accelerators import Vendor
 from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import Version, parse_version
-from webhook.yaml_files.camel_model import CamelModel
+from webhook.yaml_files.camel_model import CamelModel, not_empty, readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,30 +80,18 @@ Brand = Literal[
 ]  # fmt: skip  # sixteen lines of one word
 
 
-def some_values(values: tuple[str, ...]) -> tuple[str, ...]:
-    """The values. Raises ValueError where there are none."""
-    if not values:
-        raise ValueError("names no value; write at least one value or glob")
-    return values
-
+SOME_VALUES = not_empty("names no value; write at least one value or glob")
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._#-]{0,61}[A-Za-z0-9#])?$", examples=["A100-40GB"])]
 Words = Annotated[str, Field(pattern=r"^[a-z0-9#]+( [a-z0-9#]+)*$", max_length=63, examples=["rtx 6000"])]
 Globs = Annotated[
-    tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.*?-]{1,63}$")], ...],
-    AfterValidator(some_values),
-    Field(max_length=64, json_schema_extra={"minItems": 1}),
+    tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9_.*?-]{1,63}$")], ...], Field(max_length=64), *SOME_VALUES
 ]
 Amount = Annotated[int, Field(ge=1, le=64)]
 
 
 _BRANDS = frozenset(("nvidia", "gpu", "grid", "tesla", "geforce", "quadro", "rtx", "gtx", "titan"))
 """Words in the names of many GPUs. Two of them may name a series, such as Quadro RTX."""
-
-
-def _version(value: str) -> str:
-    parse_version(value)
-    return value
 
 
 class GpuRow(CamelModel):
@@ -128,7 +116,7 @@ class GpuRow(CamelModel):
     """Whether it is a data-centre GPU. Only data-centre GPUs run newer CUDA on an older driver. Unset: not known."""
     brands: Annotated[tuple[Brand, ...], Field(max_length=16)] = ()
     """Brands that the container toolkit may report for the GPU. Unset: not known."""
-    first_driver: Annotated[str, AfterValidator(_version), Field(examples=["575.57.08"])] | None = None
+    first_driver: Annotated[str, AfterValidator(readable(parse_version)), Field(examples=["575.57.08"])] | None = None
     """The oldest driver that is said to support the GPU, in quotes. It never refuses a pod by itself. Unset: as for its
     compute capability."""
     arch: Literal["amd64", "arm64"] | None = None

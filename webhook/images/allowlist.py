@@ -31,7 +31,7 @@ from webhook.model.shape import FormatError, spelled
 from webhook.model.wording import hint
 from webhook.policy.document import read_as
 from webhook.policy.schema import schema_of
-from webhook.yaml_files.camel_model import CamelModel
+from webhook.yaml_files.camel_model import CamelModel, readable
 from webhook.yaml_files.file_errors import Faults, FileErrors, key_text
 from webhook.yaml_files.shipped_tables import read_table
 from webhook.yaml_files.yaml_lines import read_yaml
@@ -104,11 +104,6 @@ PRESETS: Mapping[str, tuple[Registry, ...]] = {
 """Registries by their name under spec.presets."""
 
 
-def _host(text: str) -> str:
-    split_pattern(text)
-    return text
-
-
 def _preset(name: str) -> str:
     if name not in PRESETS:
         raise ValueError(f"{spelled(name)} is not a preset; presets are {', '.join(PRESETS)}{hint(name, PRESETS)}")
@@ -128,7 +123,7 @@ def _authorities(text: str, info: ValidationInfo) -> str:
     return pem
 
 
-HostText = Annotated[str, AfterValidator(_host), Field(examples=["registry.corp.example:5000"])]
+HostText = Annotated[str, AfterValidator(readable(split_pattern)), Field(examples=["registry.corp.example:5000"])]
 
 
 class _Entry(CamelModel):

@@ -36,7 +36,7 @@ from webhook.model.versions import parse_version
 from webhook.policy.exception_times import read_instant, told
 from webhook.quota.quotas import CLASSES_CONTEXT, DeclaredClass
 from webhook.rules.names import LabelKey, LabelValue, ModelName, TaintKey, Weight
-from webhook.yaml_files.camel_model import CamelModel
+from webhook.yaml_files.camel_model import CamelModel, readable
 from webhook.yaml_files.yaml_lines import YamlNode
 
 MOST_DECLARED = 64
@@ -188,11 +188,6 @@ def _driver(value: str) -> str:
     return value
 
 
-def _instant(value: str) -> str:
-    read_instant(value)
-    return value
-
-
 def _gpu_resource(value: str, info: ValidationInfo) -> str:
     gpu = accelerators_in(info.context).of(value)
     if gpu is None or not gpu.is_listed:
@@ -219,7 +214,7 @@ class NextDriverSettings(CamelModel):
 
     driver: Annotated[str, AfterValidator(_driver), Field(examples=["595.71.05"])]
     """Version of the driver, in quotes, such as `"595.71.05"`, or its branch alone, `"595"`."""
-    from_: Annotated[str, AfterValidator(_instant), Field(alias="from", examples=["2026-12-01"])]
+    from_: Annotated[str, AfterValidator(readable(read_instant)), Field(alias="from", examples=["2026-12-01"])]
     """When it is rolled out: a time with its zone, or a day, which begins at 00:00 UTC. The clock of the API server
     decides."""
 

@@ -4,7 +4,6 @@ With them, a new CUDA, driver, GPU or image needs no release of this project. A 
 key, and an earlier row of the file.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,7 +19,7 @@ from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import parse_version
 from webhook.policy.document import read_as, read_document
 from webhook.policy.schema import CUDA_KIND, ReservedMetadata, Schema, WrittenFile, schema_of
-from webhook.yaml_files.camel_model import CamelModel
+from webhook.yaml_files.camel_model import CamelModel, matching
 from webhook.yaml_files.file_errors import Faults, KeyPath
 from webhook.yaml_files.yaml_lines import YamlNode
 
@@ -67,24 +66,15 @@ _OLDEST_BRANCH = 300
 """The least first number of a driver version. A smaller number is most likely a version of CUDA."""
 
 
-def _matches(pattern: str, fault: str) -> AfterValidator:
-    def check(value: str) -> str:
-        if not re.fullmatch(pattern, value):
-            raise ValueError(f"{spelled(value)} {fault}")
-        return value
-
-    return AfterValidator(check)
-
-
-_DATE = _matches(
+_DATE = matching(
     r"20[0-9]{2}-(0[1-9]|1[0-2])(-(0[1-9]|[12][0-9]|3[01]))?|unknown",
     'is not a date; write a month such as "2027-03", a day such as "2027-03-01", or unknown',
 )
-_MONTH = _matches(r"20[0-9]{2}-(0[1-9]|1[0-2])|ended", 'is not a month; write one such as "2030-06", or ended')
-_FAMILY = _matches(
+_MONTH = matching(r"20[0-9]{2}-(0[1-9]|1[0-2])|ended", 'is not a month; write one such as "2030-06", or ended')
+_FAMILY = matching(
     r"[a-z]{1,20}(-[a-z]{1,20}){0,2}", "is not a family; write small letters, such as hopper or ada-lovelace"
 )
-_GLOB = _matches(r"[!-~]+", "cannot name images; write no spaces, such as registry.example.com/llm/*")
+_GLOB = matching(r"[!-~]+", "cannot name images; write no spaces, such as registry.example.com/llm/*")
 
 
 def _line(value: str) -> str:
@@ -101,7 +91,7 @@ Minor = Annotated[str, _version(2, "a version of two numbers; write one such as 
 Compute = Annotated[str, AfterValidator(_compute), Field(examples=["10.3"])]
 DriverVersion = Annotated[str, AfterValidator(_driver), Field(examples=["650.10.02"])]
 BranchNumber = Annotated[int, Field(ge=_OLDEST_BRANCH, le=_LATEST_BRANCH)]
-ImageGlob = Annotated[str, _GLOB, Field(examples=["registry.example.com/llm/*"])]
+ImageGlob = Annotated[str, AfterValidator(_GLOB), Field(examples=["registry.example.com/llm/*"])]
 
 
 class SourcedRow(CamelModel):
@@ -109,7 +99,7 @@ class SourcedRow(CamelModel):
 
     source: Annotated[str, AfterValidator(_line), Field(examples=["release notes of CUDA 13.5"])]
     """Where the row comes from: a page, a file or a person, on one line."""
-    date: Annotated[str, _DATE, Field(examples=["2027-03"])]
+    date: Annotated[str, AfterValidator(_DATE), Field(examples=["2027-03"])]
     """The date of the source, or of reading it, as a month (`"2027-03"`) or a day in quotes, or `unknown`."""
     note: str | None = None
     """A remark for readers of the file."""
@@ -153,7 +143,7 @@ class BranchRow(SourcedRow):
     """The newest CUDA version that its drivers report, such as `"13.5"`; `nvidia-smi` shows it."""
     support: Literal["long-term", "production", "new feature", "legacy", "evaluation"] | None = None
     """What NVIDIA calls the branch. Shown in documents only."""
-    ends: Annotated[str, _MONTH] | None = None
+    ends: Annotated[str, AfterValidator(_MONTH)] | None = None
     """The month of its last release, such as `"2030-06"`, or `ended`. Unset: not known. Drivers of a branch that has
     ended bring an alert, once nodes have them."""
 
@@ -163,7 +153,7 @@ class CapabilityRow(SourcedRow):
 
     compute: Compute
     """The compute capability, as two numbers in quotes, such as `"14.0"`."""
-    family: Annotated[str, _FAMILY, Field(examples=["hopper"])]
+    family: Annotated[str, AfterValidator(_FAMILY), Field(examples=["hopper"])]
     """What GPU Feature Discovery writes as `nvidia.com/gpu.family`, such as `hopper`."""
     first_cuda: Minor
     """The first CUDA version that has code for these GPUs."""

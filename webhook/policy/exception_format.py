@@ -1,7 +1,5 @@
 """The format of `_exceptions.yaml`: models, and the JSON Schema for editors."""
 
-import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -12,43 +10,31 @@ from webhook.model.shape import spelled
 from webhook.model.workloads import WORKLOADS
 from webhook.policy.exception_times import DAYS, Weekly, read_clock, read_day, read_instant, read_zone
 from webhook.policy.exceptions import Match
-from webhook.policy.namespaces import MAX_NAME, NamespaceGlob
+from webhook.policy.namespaces import DNS_LABEL, NamespaceGlob
 from webhook.policy.schema import EXCEPTIONS_KIND, ReservedMetadata, Schema, WrittenFile, optional, schema_of
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
-from webhook.yaml_files.camel_model import CamelModel
+from webhook.yaml_files.camel_model import CamelModel, matching, not_empty, readable
 
 _LONGEST_TEXT = 60
 """Characters of a ticket or an owner. Messages have to hold the ticket."""
-_LABEL = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-"""The value of a label (k8s.io/apimachinery/pkg/util/validation)."""
 _KINDS = {spelling: one.kind for one in WORKLOADS.values() for spelling in (one.kind.lower(), one.resource)} | {
     "pod": "Pod",
     "pods": "Pod",
 }
 """Other spellings of known kinds -> kind."""
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
-
-
-def _name(value: str) -> str:
-    if len(value) > MAX_NAME or not _NAME.fullmatch(value):
-        raise ValueError(
-            f"{spelled(value)} cannot be the name of an exception; write up to {MAX_NAME} lower-case letters, digits "
-            "and inner dashes, such as bert-legacy"
-        )
-    return value
-
-
-def _at_least_one(value: tuple[str, ...]) -> tuple[str, ...]:
-    if not value:
-        raise ValueError("names nothing; write at least one name or glob, or remove the key")
-    return value
-
-
-def _some_rules(value: tuple[str, ...]) -> tuple[str, ...]:
-    if not value:
-        raise ValueError("names no rule; write at least one, or remove the key")
-    return value
+_NAME = matching(
+    DNS_LABEL,
+    "cannot be the name of an exception; write up to 63 lower-case letters, digits and inner dashes, such as "
+    "bert-legacy",
+)
+_LABEL = matching(
+    r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?",
+    "cannot be the value of a label; labels are compared as they are, without globs. Write a value that pods have, or "
+    "match by names",
+)
+_SETS_NOTHING = "sets nothing; write settings such as {maxPerPod: 16}, or remove the rule"
+_SOME = not_empty("names nothing; write at least one name or glob, or remove the key")
 
 
 def _on_one_line(value: str) -> str:
@@ -75,34 +61,10 @@ def _kind(value: str) -> str:
     return value
 
 
-def _label(value: str) -> str:
-    if not _LABEL.fullmatch(value):
-        raise ValueError(
-            f"{spelled(value)} cannot be the value of a label; labels are compared as they are, without globs. Write a "
-            "value that pods have, or match by names"
-        )
-    return value
-
-
-def _not_empty(value: dict[str, Any]) -> dict[str, Any]:
-    if not value:
-        raise ValueError("sets nothing; write settings such as {maxPerPod: 16}, or remove the rule")
-    return value
-
-
-def _read_with(read: Callable[[str], object]) -> AfterValidator:
-    """The text stays as it is; `read` raises FormatError, a ValueError, for a faulty one."""
-    return AfterValidator(lambda value: (read(value), value)[1])
-
-
 _Pattern = Annotated[str, Field(min_length=1)]
-_Patterns = Annotated[tuple[_Pattern, ...], AfterValidator(_at_least_one), Field(json_schema_extra={"minItems": 1})]
-_Kinds = Annotated[
-    tuple[Annotated[_Pattern, AfterValidator(_kind)], ...],
-    AfterValidator(_at_least_one),
-    Field(json_schema_extra={"minItems": 1}),
-]
-_Clock = Annotated[str, _read_with(read_clock), Field(examples=["20:00"])]
+_Patterns = Annotated[tuple[_Pattern, ...], *_SOME]
+_Kinds = Annotated[tuple[Annotated[_Pattern, AfterValidator(_kind)], ...], *_SOME]
+_Clock = Annotated[str, AfterValidator(readable(read_clock)), Field(examples=["20:00"])]
 
 
 class MatchSettings(CamelModel):
@@ -113,7 +75,7 @@ class MatchSettings(CamelModel):
     names: _Patterns | None = None
     """Names of the pod or of a workload that makes it, and globs. With `kinds`, one object has to have both."""
     labels: (
-        Annotated[dict[_Pattern, Annotated[str, AfterValidator(_label)]], Field(json_schema_extra={"minProperties": 1})]
+        Annotated[dict[_Pattern, Annotated[str, AfterValidator(_LABEL)]], Field(json_schema_extra={"minProperties": 1})]
         | None
     ) = None
     """Labels of the pod. It has to have all of them."""
@@ -146,14 +108,14 @@ class WeeklySettings(CamelModel):
     """Windows of the week. Between them the exception does not hold."""
 
     days: Annotated[
-        tuple[Annotated[str, _read_with(read_day), Field(examples=["Sat"])], ...], AfterValidator(_at_least_one)
+        tuple[Annotated[str, AfterValidator(readable(read_day)), Field(examples=["Sat"])], ...], _SOME[0]
     ] = DAYS
     """Days on which a window begins: Mon, Tue, Wed, Thu, Fri, Sat, Sun. Unset: every day."""
     from_: _Clock = Field(default="00:00", alias="from")
     """When a window begins, in hours and minutes. Unset: 00:00."""
     to: _Clock = "24:00"
     """When it ends. A time that is not after `from` is one of the next day. Unset: 24:00, the end of the day."""
-    timezone: Annotated[str, _read_with(read_zone), Field(examples=["Europe/Berlin"])] = "UTC"
+    timezone: Annotated[str, AfterValidator(readable(read_zone)), Field(examples=["Europe/Berlin"])] = "UTC"
     """The time zone of both, by its name in the IANA database."""
 
     @model_validator(mode="after")
@@ -175,31 +137,27 @@ class WeeklySettings(CamelModel):
 class ExceptionSettings(CamelModel):
     """Pods that are excepted from rules for a time, or for which other settings hold."""
 
-    name: Annotated[str, AfterValidator(_name), Field(examples=["bert-legacy"])]
+    name: Annotated[str, AfterValidator(_NAME), Field(examples=["bert-legacy"])]
     """Name of the exception; unique. Messages, reports and metrics have it."""
-    namespaces: Annotated[
-        tuple[NamespaceGlob, ...],
-        AfterValidator(_at_least_one),
-        Field(json_schema_extra={"minItems": 1}),
-    ]
+    namespaces: Annotated[tuple[NamespaceGlob, ...], *_SOME]
     """Namespaces of the pods: exact names and globs with `*` and `?`."""
     match: MatchSettings
     """Which pods are meant. All keys that are written have to hold."""
-    rules: Annotated[tuple[str, ...], AfterValidator(_some_rules), Field(json_schema_extra={"minItems": 1})] | None = (
-        None
-    )
+    rules: (
+        Annotated[tuple[str, ...], *not_empty("names no rule; write at least one, or remove the key")] | None
+    ) = None
     """Rules that refuse and complete none of these pods. What they find is recorded, in the mode below. `gpuQuota`
     means shared quotas, too."""
     mode: Literal["audit", "warn"] = "audit"
     """What happens to findings of `rules`, beside the warning to whoever creates the pod: `audit` records them, `warn`
     also tells the controller of the pod in an Event."""
-    settings: dict[str, Annotated[dict[str, Any], AfterValidator(_not_empty)]] | None = None
+    settings: dict[str, Annotated[dict[str, Any], not_empty(_SETS_NOTHING)[0]]] | None = None
     """Settings of rules that hold for these pods, merged over the settings of the namespace's policy: maps key by key,
     lists and single values are replaced. A rule that is disabled in the namespace stays disabled."""
-    until: Annotated[str, _read_with(read_instant), Field(examples=["2027-01-15"])]
+    until: Annotated[str, AfterValidator(readable(read_instant)), Field(examples=["2027-01-15"])]
     """The end: a time with its zone, or a day, which ends at 24:00 UTC. At most as many days ahead as `maxDays` of
     `_default.yaml` says."""
-    from_: Annotated[str, _read_with(read_instant), Field(examples=["2026-12-01"])] | None = Field(
+    from_: Annotated[str, AfterValidator(readable(read_instant)), Field(examples=["2026-12-01"])] | None = Field(
         default=None, alias="from"
     )
     """The beginning: a time with its zone, or a day, which begins at 00:00 UTC. Unset: at once."""

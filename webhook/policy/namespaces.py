@@ -13,7 +13,7 @@ from webhook.yaml_files.file_errors import Faults, KeyPath
 
 MAX_NAME = 63
 """Characters that the name of a namespace may have (a DNS label, RFC 1123)."""
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+DNS_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _GLOB = re.compile(r"[a-z0-9*?]([a-z0-9*?-]*[a-z0-9*?])?")
 
 
@@ -22,7 +22,7 @@ def fault_in(pattern: str) -> str:
     if is_glob(pattern):
         if len(pattern.replace("*", "")) <= MAX_NAME and len(pattern) <= 2 * MAX_NAME and _GLOB.fullmatch(pattern):
             return ""
-    elif len(pattern) <= MAX_NAME and _NAME.fullmatch(pattern):
+    elif re.fullmatch(DNS_LABEL, pattern):
         return ""
     return (
         f'"{shortened(pattern, 80)}" cannot be a namespace; names have up to {MAX_NAME} lower-case letters, digits and '

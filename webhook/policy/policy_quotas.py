@@ -4,7 +4,6 @@ Shared quotas are declared in `_quotas.yaml`. They are read as strictly as the s
 them how GPUs are counted.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -12,10 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from webhook.model.shape import spelled
 from webhook.policy.document import RULES_PATH, check_names_differ, merge, read_as, read_document
 from webhook.policy.exceptions import AppliedException
-from webhook.policy.namespaces import MAX_NAME, NamespaceGlob
+from webhook.policy.namespaces import DNS_LABEL, NamespaceGlob
 from webhook.policy.schema import (
     DEFAULT_FILE,
     QUOTAS_FILE,
@@ -30,7 +28,7 @@ from webhook.policy.schema import (
 from webhook.quota.quotas import OnLedgerFailure, Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule_settings import Mode
-from webhook.yaml_files.camel_model import CamelModel
+from webhook.yaml_files.camel_model import CamelModel, matching, not_empty
 from webhook.yaml_files.file_errors import Faults, KeyPath
 from webhook.yaml_files.yaml_lines import YamlNode
 
@@ -81,33 +79,19 @@ NO_SHARED_QUOTAS = SharedQuotas()
 INHERITED = frozenset({"claims", "gated", "groups", "models", "onLedgerFailure", "unspecifiedModel", "weights"})
 """Keys that a shared quota inherits from `gpuQuota` of `_default.yaml`. Maps are merged."""
 
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
-
-
-def _quota_name(value: str) -> str:
-    if len(value) > MAX_NAME or not _NAME.fullmatch(value):
-        raise ValueError(
-            f"{spelled(value)} cannot be the name of a shared quota; write up to {MAX_NAME} lower-case letters, digits "
-            "and inner dashes, such as research"
-        )
-    return value
-
-
-def _at_least_one(value: tuple[str, ...]) -> tuple[str, ...]:
-    if not value:
-        raise ValueError("names no namespace; write at least one name or glob")
-    return value
+_NAME = matching(
+    DNS_LABEL,
+    "cannot be the name of a shared quota; write up to 63 lower-case letters, digits and inner dashes, such as research",
+)
 
 
 class SharedQuotaSettings(gpu_quota.Settings):
     """A quota that namespaces share: together they may use no more than its limits."""
 
-    name: Annotated[str, AfterValidator(_quota_name), Field(examples=["research"])]
+    name: Annotated[str, AfterValidator(_NAME), Field(examples=["research"])]
     """Name of the shared quota; unique, and a DNS label. The name of its ledger is `shared.` followed by this name."""
     namespaces: Annotated[
-        tuple[NamespaceGlob, ...],
-        AfterValidator(_at_least_one),
-        Field(json_schema_extra={"minItems": 1}),
+        tuple[NamespaceGlob, ...], *not_empty("names no namespace; write at least one name or glob")
     ]
     """Namespaces whose pods count together: exact names and globs with `*` and `?`. A namespace may share several
     quotas; then all of them apply."""

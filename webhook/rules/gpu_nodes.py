@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache, cached_property
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from webhook.model.gpu_fractions import ASKING
 from webhook.model.node import Taint, Toleration, distinct
@@ -21,7 +21,7 @@ from webhook.rules.names import LabelValue, TaintKey
 from webhook.rules.pending.wants import Amount, only
 from webhook.rules.rule import Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import Mode, RuleSettings
-from webhook.yaml_files.camel_model import CamelModel
+from webhook.yaml_files.camel_model import CamelModel, not_empty
 
 _VENDORS = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 """Prefixes of resource names of GPU vendors. Their other devices, such as network cards, are on GPU nodes, too."""
@@ -39,25 +39,18 @@ class NodeTaint(CamelModel):
         return taint.key == self.key and self.value in ("", taint.value)
 
 
-def _are_some(taints: tuple[NodeTaint, ...]) -> tuple[NodeTaint, ...]:
-    if not taints:
-        raise ValueError("names no taint; write at least one, or disable the rule")
-    return taints
-
-
 class Settings(RuleSettings):
     """Settings of `gpuNodesForGpuPods`."""
 
-    taints: Annotated[tuple[NodeTaint, ...], AfterValidator(_are_some)] = Field(
-        default=(
-            NodeTaint(key="nvidia.com/gpu"),
-            NodeTaint(key="amd.com/gpu"),
-            NodeTaint(key="gpu.intel.com/i915"),
-            NodeTaint(key="gpu.intel.com/xe"),
-            NodeTaint(key="sku", value="gpu"),
-            NodeTaint(key="dedicated", value="gpu"),
-        ),
-        json_schema_extra={"minItems": 1},
+    taints: Annotated[
+        tuple[NodeTaint, ...], *not_empty("names no taint; write at least one, or disable the rule")
+    ] = (
+        NodeTaint(key="nvidia.com/gpu"),
+        NodeTaint(key="amd.com/gpu"),
+        NodeTaint(key="gpu.intel.com/i915"),
+        NodeTaint(key="gpu.intel.com/xe"),
+        NodeTaint(key="sku", value="gpu"),
+        NodeTaint(key="dedicated", value="gpu"),
     )
     """Taints that mark GPU nodes. Pods without GPUs are sent only if a toleration has `gpu` in its key or value, the
     resource name of a GPU as key, or key `sku` and operator `Exists`; an audit finds the others."""

@@ -35,7 +35,6 @@ until it is deleted ([GPUs by DRA](dra.md#quotas)). `_quotas.yaml` declares [quo
 share](#shared-quotas).
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -43,11 +42,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PrivateAttr
 
-from webhook.gpus.gpu_model import some_values
+from webhook.gpus.gpu_model import SOME_VALUES
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, accelerators_in
 from webhook.model.gpu_fractions import DEVICES, FAULT, fraction_faults
 from webhook.model.pod import Pod
-from webhook.model.shape import spelled
 from webhook.quota.demand import pod_demand
 from webhook.quota.objections import objections, uncounted
 from webhook.quota.quotas import (
@@ -67,34 +65,19 @@ from webhook.quota.quotas import (
 from webhook.rules.names import Amount, ExistingResource, GpuResource, KnownModel, LabelKey, ModelName, Weight
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod
 from webhook.rules.rule_settings import TableSettings
+from webhook.yaml_files.camel_model import matching, not_empty
 
-_VALUE = re.compile(r"[A-Za-z0-9*?]([A-Za-z0-9*?._-]{0,61}[A-Za-z0-9*?])?", re.ASCII)
-
-
-def _label_value(value: str) -> str:
-    if not _VALUE.fullmatch(value):
-        such = "up to 63 letters, digits and inner - _ ., and no wildcards but * and ?"
-        raise ValueError(f"{spelled(value)} cannot be a label value; write {such}")
-    return value
-
-
-def _some_labels(labels: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
-    if not labels:
-        raise ValueError("names no label; write at least one label key with its values")
-    return labels
-
-
-LabelValues = Annotated[
-    tuple[
-        Annotated[str, AfterValidator(_label_value), Field(json_schema_extra={"minLength": 1, "maxLength": 63})], ...
-    ],
-    AfterValidator(some_values),
-    Field(json_schema_extra={"minItems": 1}),
+_label_value = matching(
+    r"[A-Za-z0-9*?]([A-Za-z0-9*?._-]{0,61}[A-Za-z0-9*?])?",
+    "cannot be a label value; write up to 63 letters, digits and inner - _ ., and no wildcards but * and ?",
+)
+LabelValue = Annotated[
+    str, AfterValidator(_label_value), Field(json_schema_extra={"minLength": 1, "maxLength": 63})
 ]
-"""Values of a node label, and globs of values."""
-
+"""A value of a node label, or a glob of values."""
 Labels = Annotated[
-    Mapping[LabelKey, LabelValues], AfterValidator(_some_labels), Field(json_schema_extra={"minProperties": 1})
+    Mapping[LabelKey, Annotated[tuple[LabelValue, ...], *SOME_VALUES]],
+    *not_empty("names no label; write at least one label key with its values", "minProperties"),
 ]
 
 

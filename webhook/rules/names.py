@@ -5,7 +5,6 @@ rounded.
 """
 
 import re
-from collections.abc import Callable
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import lru_cache
@@ -21,21 +20,10 @@ from webhook.model.globs import is_glob, overlap
 from webhook.model.shape import spelled
 from webhook.model.wording import closest, hint
 from webhook.quota.amounts import MIG_RESOURCES, is_unknown_slice
+from webhook.yaml_files.camel_model import matching
 
 
-def _bound(most: int, fits: str, what: str) -> Callable[[str], str]:
-    """A check that a text matches a pattern as a whole, with at most `most` characters after its slash."""
-    pattern = re.compile(fits)
-
-    def check(value: str) -> str:
-        if not pattern.fullmatch(value) or len(value.rpartition("/")[2]) > most:
-            raise ValueError(f"{spelled(value)} is not {what}")
-        return value
-
-    return check
-
-
-_WORD = "[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?"
+_WORD = "[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 _DOMAIN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 
 ResourceGlobs = tuple[Annotated[str, Field(min_length=1)], ...]
@@ -48,38 +36,34 @@ def is_one_of(resource: str, globs: ResourceGlobs) -> bool:
     return any(fnmatchcase(resource, glob) for glob in globs)
 
 
-LabelKey = Annotated[
-    str, AfterValidator(_bound(63, f"({_DOMAIN}/)?{_WORD}", "a label key; write one such as nvidia.com/gpu.present"))
-]
+_LABEL_KEY = "is not a label key; write one such as nvidia.com/gpu.present"
+LabelKey = Annotated[str, AfterValidator(matching(f"({_DOMAIN}/)?{_WORD}", _LABEL_KEY))]
 
-TaintKey = Annotated[
-    str, AfterValidator(_bound(63, f"(({_DOMAIN}/)?{_WORD})?", "a taint key; write one such as nvidia.com/gpu"))
-]
+_TAINT_KEY = "is not a taint key; write one such as nvidia.com/gpu"
+TaintKey = Annotated[str, AfterValidator(matching(f"(({_DOMAIN}/)?{_WORD})?", _TAINT_KEY))]
 """A valid key of a taint; empty for every taint."""
 
-_VALUE_GLOB = "a label value or glob; write letters, digits, - _ . and the wildcards * and ?"
-LabelValueGlob = Annotated[str, AfterValidator(_bound(63, "[A-Za-z0-9_.*?-]+", _VALUE_GLOB))]
+_VALUE_GLOB = "is not a label value or glob; write letters, digits, - _ . and the wildcards * and ?"
+LabelValueGlob = Annotated[str, AfterValidator(matching("[A-Za-z0-9_.*?-]{1,63}", _VALUE_GLOB))]
 """A glob of values of a label. A glob that no valid value can match is an error."""
 
-LabelValue = Annotated[
-    str, AfterValidator(_bound(63, f"({_WORD})?", "a label value of letters, digits and inner - _ . up to 63 in all"))
-]
+_VALUE = "is not a label value of letters, digits and inner - _ . up to 63 in all"
+LabelValue = Annotated[str, AfterValidator(matching(f"({_WORD})?", _VALUE))]
 """A valid value of a label or taint; may be empty."""
 
-ObjectName = Annotated[
-    str, AfterValidator(_bound(253, _DOMAIN, "the name of an object; write lower-case letters, digits, - and ."))
-]
+_OBJECT = "is not the name of an object; write lower-case letters, digits, - and ."
+ObjectName = Annotated[str, AfterValidator(matching(rf"(?=.{{1,253}}\Z){_DOMAIN}", _OBJECT))]
 
-_OBJECT_GLOB = "the name of an object or a glob; write lower-case letters, digits, - . and * and ?"
-ObjectGlob = Annotated[str, AfterValidator(_bound(253, "[a-z0-9.*?-]+", _OBJECT_GLOB))]
+_OBJECT_GLOB = "is not the name of an object or a glob; write lower-case letters, digits, - . and * and ?"
+ObjectGlob = Annotated[str, AfterValidator(matching("[a-z0-9.*?-]{1,253}", _OBJECT_GLOB))]
 """A glob of names of objects. A glob that no valid name can match is an error."""
 
-_KEY_GLOB = "a key or a glob of keys; write letters, digits, - . _ / and * and ?"
-KeyGlob = Annotated[str, AfterValidator(_bound(253, "[A-Za-z0-9._/*?-]+", _KEY_GLOB))]
+_KEY_GLOB = "is not a key or a glob of keys; write letters, digits, - . _ / and * and ?"
+KeyGlob = Annotated[str, AfterValidator(matching("[A-Za-z0-9._/*?-]{1,317}", _KEY_GLOB))]
 """A glob of keys of taints."""
 
-_NAMESPACE_GLOB = "a namespace or a glob; write lower-case letters, digits, - and * and ?"
-NamespaceGlob = Annotated[str, AfterValidator(_bound(63, "[a-z0-9*?-]+", _NAMESPACE_GLOB))]
+_NAMESPACE_GLOB = "is not a namespace or a glob; write lower-case letters, digits, - and * and ?"
+NamespaceGlob = Annotated[str, AfterValidator(matching("[a-z0-9*?-]{1,63}", _NAMESPACE_GLOB))]
 """A glob of namespaces. A glob that no namespace can match is an error."""
 
 
@@ -171,16 +155,8 @@ def _existing_resource(name: str, info: ValidationInfo) -> str:
 ExistingResource = Annotated[GpuResource, AfterValidator(_existing_resource)]
 """The name of a GPU resource. A MIG slice has to be in the table of GPUs or in `weights`."""
 
-_MODEL_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
-
-
-def _model_name(name: str) -> str:
-    if not _MODEL_NAME.fullmatch(name):
-        raise ValueError(f"{spelled(name)} cannot be a model's name; write up to 63 letters, digits and inner - _ .")
-    return name
-
-
-ModelName = Annotated[str, AfterValidator(_model_name)]
+_MODEL_NAME = "cannot be a model's name; write up to 63 letters, digits and inner - _ ."
+ModelName = Annotated[str, AfterValidator(matching(_WORD, _MODEL_NAME))]
 """A name that a GPU model may have."""
 
 
@@ -223,8 +199,9 @@ _SAMPLES = (
 )
 """Names of GPU resources. A glob that is spelled right matches one of them, or other names of vGPU plugins."""
 
-_check_resource_glob = _bound(
-    253, "[A-Za-z0-9_./*?+-]+", "a glob of resource names; write letters, digits, - _ . / and the wildcards * and ?"
+_check_resource_glob = matching(
+    "[A-Za-z0-9_./*?+-]{1,317}",
+    "is not a glob of resource names; write letters, digits, - _ . / and the wildcards * and ?",
 )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field
 
 from webhook.model.edits import SetActiveDeadline
 from webhook.model.globs import matcher
@@ -20,6 +20,7 @@ from webhook.model.quantity import format_duration, parse_duration
 from webhook.rules.names import LabelKey, LabelValueGlob
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import Duration, InjectionSettings
+from webhook.yaml_files.camel_model import not_empty
 
 _WHERE = "spec.activeDeadlineSeconds"
 _UNABLE = frozenset({"DaemonSet", "ReplicaSet", "ReplicationController", "StatefulSet"})
@@ -40,19 +41,12 @@ def _are_labels(selector: object) -> object:
 Selector = Annotated[Mapping[LabelKey, LabelValueGlob], Field(min_length=1), BeforeValidator(_are_labels)]
 
 
-def _are_some(selectors: tuple[Selector, ...]) -> tuple[Selector, ...]:
-    if not selectors:
-        raise ValueError("selects no pod; write at least one map of labels, or disable the rule")
-    return selectors
-
-
 class Settings(InjectionSettings):
     """Settings of `timeLimit`."""
 
-    selectors: Annotated[tuple[Selector, ...], AfterValidator(_are_some)] = Field(
-        default=({"component": "singleuser-server"}, {"notebook-name": "*"}),
-        json_schema_extra={"minItems": 1},
-    )
+    selectors: Annotated[
+        tuple[Selector, ...], *not_empty("selects no pod; write at least one map of labels, or disable the rule")
+    ] = ({"component": "singleuser-server"}, {"notebook-name": "*"})
     """Labels of interactive pods, each with its value or a glob of values; a pod has all labels of one of the maps.
     Default: servers of JupyterHub and notebooks of Kubeflow."""
     max: Duration = "12h"
