@@ -22,23 +22,14 @@ LONGEST_PATCH = 3 * 1024**2
 longer patch would be too large for the API server."""
 
 
-class _Copy:
-    """A copied map or list, which may be changed, and the copied parts below it."""
-
-    __slots__ = ("below", "value")
-
-    def __init__(self, value: Any) -> None:
-        self.value: Any = value.copy()
-        self.below: dict[str | int, _Copy] = {}
-
-
 class Draft:
     """The changed copy of a pod, and the operations of its JSON Patch so far."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
-        self._copied = _Copy(raw)
-        self.object: dict[str, Any] = self._copied.value
+        self.object = dict(raw)
         self.patch: list[dict[str, Any]] = []
+        self._copies: dict[int, Any] = {}
+        """The copied maps and lists below, which may be changed, by their id()."""
 
     def get(self, path: Path) -> Any:
         current: Any = self.object
@@ -59,42 +50,39 @@ class Draft:
             self.put(path, value)
             return
         parent, _ = self._reach(path[:-1])
-        parent.value[path[-1]] = value
+        parent[path[-1]] = value
         self.patch.append({"op": "replace", "path": _pointer(path), "value": value})
 
     def append(self, path: Path, value: Any) -> None:
         parent, depth = self._reach(path)
         if depth < len(path):
             self._add(parent, depth, path, [value])
-        elif not parent.value:
+        elif not parent:
             self.put(path, [value])
         else:
-            parent.value.append(value)
+            parent.append(value)
             self.patch.append({"op": "add", "path": _pointer(path) + "/-", "value": value})
 
-    def _add(self, parent: _Copy, depth: int, path: Path, value: Any) -> None:
+    def _add(self, parent: Any, depth: int, path: Path, value: Any) -> None:
         """Add the missing part of `path`. The first `depth` keys lead to `parent`, the last part that exists."""
         for missing in reversed(path[depth + 1 :]):
             value = {missing: value}
         key = path[depth]
-        parent.value[key] = value
-        if key in parent.below:  # a new list replaces an empty one
-            del parent.below[key]
-        operation = "replace" if parent.value.__class__ is list else "add"  # add to a list would insert before its null
+        parent[key] = value
+        operation = "replace" if parent.__class__ is list else "add"  # add to a list would insert before its null
         self.patch.append({"op": operation, "path": _pointer(path[: depth + 1]), "value": value})
 
-    def _reach(self, path: Path) -> tuple[_Copy, int]:
+    def _reach(self, path: Path) -> tuple[Any, int]:
         """The last existing part on the way down `path`, copied for changes, and the number of keys that lead to it."""
-        part = self._copied
+        part: Any = self.object
         for depth, key in enumerate(path):
-            if key not in part.below:
-                value: Any = part.value
-                found = value[key] if not isinstance(value, dict) or key in value else None
-                if found is None:
-                    return part, depth
-                part.below[key] = _Copy(found)
-                part.value[key] = part.below[key].value
-            part = part.below[key]
+            found = part[key] if not isinstance(part, dict) or key in part else None
+            if found is None:
+                return part, depth
+            if id(found) not in self._copies:
+                part[key] = found = found.copy()
+                self._copies[id(found)] = found
+            part = found
         return part, len(path)
 
 
