@@ -30,11 +30,7 @@ def glob_tester(pattern: str, *, in_parts: bool) -> Callable[[str], object]:
     >>> [[bool(glob_tester(glob, in_parts=yes)("a/b/c")) for glob in ("a*c", "a/**", "a/*/c")] for yes in (False, True)]
     [[True, True, True], [False, True, True]]
     """
-    first, star, last = pattern.partition("*")
-    if in_parts or not star or "*" in last or "?" in pattern:
-        return _compiled(pattern, in_parts=in_parts).fullmatch
-    least = len(first) + len(last)
-    return lambda text: len(text) >= least and text.startswith(first) and text.endswith(last)
+    return _compiled(pattern, in_parts=in_parts).fullmatch
 
 
 def _compiled(pattern: str, *, in_parts: bool = False) -> re.Pattern[str]:

@@ -201,13 +201,9 @@ def _covers(stated: Expression, wanted: Expression) -> bool:
     return False
 
 
-_LONGEST_NUMBER = 256
-"""Most characters of a number. Label values have at most 63 characters, and leading zeros are legal."""
-
-
 def as_integer(text: str | None) -> int | None:
     """A label value as an integer, as Kubernetes reads it (strconv.ParseInt, 64 bits); None for other values."""
-    if text is None or len(text) > _LONGEST_NUMBER or not text.isascii() or "_" in text or text != text.strip():
+    if text is None or not text.isascii() or "_" in text or text != text.strip():
         return None
     try:
         number = int(text)

@@ -18,12 +18,8 @@ from webhook.model.shape import ShapeError
 from webhook.model.workloads.controllers import labelled
 from webhook.model.workloads.template import Template, is_placeholder, settled, settled_template
 
-MOST_PARTS = 1_000_000
-"""Most maps and lists of one object that are searched."""
 _SOUND = 10
 """Specs that are tried for each wanted template: if none can be read as a pod spec, the search ends."""
-DEEPEST = 64
-"""Levels below the object that are searched."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _CONTAINER = {"image": str, "command": list, "args": list, "resources": dict}
@@ -57,7 +53,6 @@ class _Spot(NamedTuple):
     value: Any
     key: str | int
     above: "_Spot | None"
-    depth: int
 
     @property
     def name(self) -> str:
@@ -149,29 +144,27 @@ def _is_in_template(spot: _Spot) -> bool:
 
 def _found(raw: Mapping[str, Any], is_end: Callable[[_Spot], bool]) -> Iterator[_Spot]:
     """The parts at which a search ends, such as pod specs. Nothing is searched inside them."""
-    open_parts, looked_at = [iter([_Spot(raw, "", None, 0)])], 0
-    while open_parts and looked_at < MOST_PARTS:
+    open_parts = [iter([_Spot(raw, "", None)])]
+    while open_parts:
         spot = next(open_parts[-1], None)
         if spot is None:
             open_parts.pop()
-            continue
-        looked_at += 1
-        if is_end(spot):
+        elif is_end(spot):
             yield spot
-        elif spot.depth < DEEPEST:
+        else:
             open_parts.append(_inside(spot))
 
 
 def _inside(spot: _Spot) -> Iterator[_Spot]:
-    value, depth = spot.value, spot.depth + 1
+    value = spot.value
     if isinstance(value, list):
         for index, item in enumerate(value):
             if item and isinstance(item, (dict, list)):
-                yield _Spot(item, index, spot, depth)
+                yield _Spot(item, index, spot)
     elif value.get("kind") != _SCHEMA:
         for key, item in value.items():
             if item and isinstance(item, (dict, list)) and key not in _PASSED_OVER and not _MERGED.search(key):
-                yield _Spot(item, key, spot, depth)
+                yield _Spot(item, key, spot)
 
 
 def _is_pod_spec(spot: _Spot) -> bool:
