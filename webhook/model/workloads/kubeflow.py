@@ -19,9 +19,7 @@ from webhook.model.workloads.template import (
     from_template,
     is_placeholder,
     mounted,
-    pods_of_job,
-    product,
-    replicas,
+    pods_of_replicated_job,
     with_the_rest,
 )
 
@@ -84,15 +82,9 @@ def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:
         "env": trainer.get("env"),
         "resources": trainer["resourcesPerNode"],
     }
-    spec: dict[str, Any] = {}
     outside = f"spec.containers[{_NODE}]"
     elsewhere = {f"{outside}.resources": "spec.trainer.resourcesPerNode", outside: "spec.trainer"}
-    for where, override in _overrides(raw, _NODE):
-        for key in ("nodeSelector", "tolerations", "affinity", "volumes"):
-            if override.get(key):
-                spec[key] = override[key]
-                elsewhere[f"spec.{key}"] = f"{where}.{key}"
-    pod = {"spec": {**spec, "containers": [container]}}
+    pod = {"spec": {**_overridden({}, elsewhere, raw, _NODE), "containers": [container]}}
     pods = count_of(trainer.get("numNodes"), None)
     yield Template(pod, "spec.trainer", "trainer", pods, elsewhere=elsewhere, unknown=_LEFT_TO_THE_RUNTIME)
 
@@ -109,11 +101,7 @@ def _job_of_runtime(
     template = mapped(job, "template", "spec", "template")
     is_trainer, is_mpi = part(job, "template", "metadata", "labels", _STEP) == "trainer", "mpi" in policy
     launcher_is_node = part(policy, "mpi", "runLauncherAsNode") is True
-    pods = (
-        count_of(policy.get("numNodes"), 1)
-        if is_trainer
-        else product(replicas(job), pods_of_job(part(job, "template", "spec")))
-    )
+    pods = count_of(policy.get("numNodes"), 1) if is_trainer else pods_of_replicated_job(job)
     nodes = count_of(trainer.get("numNodes"), None)
     if trainer.get("numNodes") is not None and (name == _NODE if is_mpi else is_trainer):
         pods = nodes if nodes is None or not (is_mpi and launcher_is_node) else max(nodes - 1, 1)
@@ -131,12 +119,7 @@ def _job_of_runtime(
             elsewhere[f"{inside}.resources"] = "spec.trainer.resourcesPerNode"
         elsewhere |= {f"{inside}.{key}": f"spec.trainer.{key}" for key in own if key != "resources"}
         spec["containers"] = [{**one, **own} if one is container else one for one in spec["containers"]]
-    for where, override in _overrides(raw, name):
-        for key in ("nodeSelector", "tolerations", "affinity", "volumes"):
-            if override.get(key):
-                is_map = key == "nodeSelector"
-                spec[key] = {**mapped(spec, key), **mapped(override, key)} if is_map else override[key]
-                elsewhere[f"spec.{key}"] = f"{where}.{key}"
+    spec = _overridden(spec, elsewhere, raw, name)
     place = f"spec.runtimeRef[{short(text(runtime, 'metadata', 'name'))}]"
     pod = {"metadata": mapped(template, "metadata"), "spec": spec}
     yield Template(pod, place, "trainer" if is_trainer else name, pods, elsewhere=elsewhere, told=told)
@@ -166,6 +149,20 @@ def _told(place: str, lost: Mapping[str, Any], runtime: str) -> tuple[str, str, 
         "2.3 resourcesPerNode replaces them, so that the pods get none"
     )
     return place, found, f"Add {short(name)}: {short(str(amount))} to limits"
+
+
+def _overridden(
+    spec: Mapping[str, Any], elsewhere: dict[str, str], raw: Mapping[str, Any], job_name: str
+) -> dict[str, Any]:
+    """The spec of a job's pods with what the TrainJob says instead; `elsewhere` gets the places of that."""
+    changed = dict(spec)
+    for where, override in _overrides(raw, job_name):
+        for key in ("nodeSelector", "tolerations", "affinity", "volumes"):
+            if override.get(key):
+                is_map = key == "nodeSelector"
+                changed[key] = {**mapped(changed, key), **mapped(override, key)} if is_map else override[key]
+                elsewhere[f"spec.{key}"] = f"{where}.{key}"
+    return changed
 
 
 def _overrides(raw: Mapping[str, Any], job_name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -228,7 +225,8 @@ class _Role:
     def gpus(self) -> Mapping[str, Any]:
         """The GPUs that are added to the limits: by `gpu` with a name and a quantity, or by the configuration."""
         name, quantity = part(self.own, "gpu", "name"), part(self.own, "gpu", "quantity")
-        if isinstance(name, str) and name and quantity is not None and not _is_none(quantity):
+        is_none = quantity is None or (isinstance(quantity, int) and quantity <= 0)
+        if isinstance(name, str) and name and not is_none:
             return {name: quantity}
         conf = mapped(self.application, "sparkConf")
         amount, vendor = (conf.get(f"spark.{self.name}.resource.gpu.{key}") for key in ("amount", "vendor"))
@@ -305,7 +303,3 @@ class _Role:
         for place, name, _ in entries(self.own, "sidecars"):
             found[f"spec.containers[{name}]"] = f"{self.where}.{place}"
         return found
-
-
-def _is_none(quantity: object) -> bool:
-    return isinstance(quantity, int) and quantity <= 0

@@ -14,7 +14,7 @@ from typing import Any
 from webhook.model.json_parts import entries, listed, mapped, part, text
 from webhook.model.pod import KUEUE_QUEUE
 from webhook.model.wording import counted, cut
-from webhook.model.workloads.template import Template, count_of, product, replicas
+from webhook.model.workloads.template import Template, annotated_count, count_of, product, replicas
 
 Pods = Mapping[str, int]
 """Path of a template -> a number of its pods."""
@@ -202,9 +202,7 @@ def _own_maximum(group: str, kind: str, raw: Mapping[str, Any], template: Templa
         return "scaling.maxReplicas", count_of(part(spec, "scaling", "maxReplicas"), None)
     if (group, kind) == ("serving.knative.dev", "Service"):
         annotations = mapped(spec, "template", "metadata", "annotations")
-        said = next((annotations[key] for key in _MAX_SCALE if key in annotations), None)
-        number = isinstance(said, str) and said.isdecimal() and len(said) < 10 and int(said)
-        return "max-scale (maxReplicas)", number or None
+        return "max-scale (maxReplicas)", annotated_count(annotations, _MAX_SCALE)
     cluster = _ray_cluster(raw)
     if mapped(cluster) and part(cluster, "enableInTreeAutoscaling") is True:
         workers = {one: most for _, one, most in entries(cluster, "workerGroupSpecs", named_by="groupName")}.get(name)

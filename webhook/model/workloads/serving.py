@@ -36,6 +36,7 @@ from webhook.model.shape import FormatError
 from webhook.model.workloads.controllers import IN_A_GROUP
 from webhook.model.workloads.template import (
     Template,
+    annotated_count,
     count_of,
     from_spec,
     from_template,
@@ -157,7 +158,6 @@ def _group_size(parallelism: object) -> int | None:
 
 
 _MIN_SCALE = ("autoscaling.knative.dev/min-scale", "autoscaling.knative.dev/minScale")
-_MOST_DIGITS = 9
 _DISALLOWED = frozenset({"spec.activeDeadlineSeconds"})
 """Fields that Knative refuses in a Service (pkg/apis/serving/fieldmask.go) and pods get later."""
 
@@ -165,17 +165,9 @@ _DISALLOWED = frozenset({"spec.activeDeadlineSeconds"})
 def knative_service(raw: Mapping[str, Any]) -> Iterator[Template]:
     """Service of Knative."""
     template = part(raw, "spec", "template")
-    pods = _min_scale(mapped(template, "metadata", "annotations"))
+    pods = annotated_count(mapped(template, "metadata", "annotations"), _MIN_SCALE)  # else it is scaled up on demand
     for made in from_template(template, "spec.template", pods=pods):
         yield replace(made, unknown=_DISALLOWED)
-
-
-def _min_scale(annotations: Mapping[str, Any]) -> int | None:
-    """The pods that always run; None where there are none, because the service is scaled up on demand."""
-    written = next((annotations[key] for key in _MIN_SCALE if key in annotations), None)
-    if isinstance(written, str) and written.isascii() and written.isdigit() and len(written) <= _MOST_DIGITS:
-        return int(written) or None
-    return None
 
 
 _NIM_VOLUME, _DYNAMO_VOLUME = "dshm", "shared-memory"
@@ -198,7 +190,8 @@ def nim_pipeline(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def _nim(spec: Mapping[str, Any], where: str, service: object, group: str) -> Iterator[Template]:
-    if not _says_gpus(mapped(spec, "resources")):
+    resources = mapped(spec, "resources")
+    if not any(accelerator(name) is not None for key in ("requests", "limits") for name in mapped(resources, key)):
         return  # the operator takes their number from the profile of the model
     name = f"{service}-ctr" if isinstance(service, str) and service else "ctr"
     image = [part(spec, "image", key) for key in ("repository", "tag")]
@@ -206,7 +199,7 @@ def _nim(spec: Mapping[str, Any], where: str, service: object, group: str) -> It
         "name": name,
         "image": ":".join(word for word in image if isinstance(word, str) and word),
         "env": spec.get("env"),
-        "resources": spec["resources"],
+        "resources": resources,
     }
     placement = {key: spec.get(key) for key in ("nodeSelector", "tolerations", "affinity", "priorityClassName")}
     pod = {
@@ -224,10 +217,6 @@ def _nim(spec: Mapping[str, Any], where: str, service: object, group: str) -> It
     if mapped(spec, "multiNode") and _stages(spec) != 1:
         template = replace(template, labels=IN_A_GROUP)
     yield with_shared_memory(template, name, _NIM_VOLUME, part(spec, "storage", "sharedMemorySizeLimit"))
-
-
-def _says_gpus(resources: Mapping[str, Any]) -> bool:
-    return any(accelerator(name) is not None for key in ("requests", "limits") for name in mapped(resources, key))
 
 
 def _nim_pods(spec: Mapping[str, Any]) -> int | None:
@@ -253,8 +242,8 @@ def dynamo_graph(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 def dynamo_component(spec: Mapping[str, Any], where: str, group: str = "") -> Iterator[Template]:
     """DynamoComponentDeployment."""
-    if _gets_gpus_by_claims(spec):
-        return
+    if part(spec, "gpuMemoryService", "enabled") is True or part(spec, "experimental", "gpuMemoryService") is not None:
+        return  # its GPUs come by claims
     nodes = count_of(part(spec, "multinode", "nodeCount"), 2 if mapped(spec, "multinode") else 1)
     pods = product(count_of(spec.get("replicas"), 1), nodes)
     for template in from_template(spec.get("podTemplate"), f"{where}.podTemplate", group=group, pods=pods):
@@ -295,11 +284,6 @@ def _is_zero(size: object) -> bool:
         return size is not None and parse_quantity(size) == 0
     except FormatError:
         return False
-
-
-def _gets_gpus_by_claims(spec: Mapping[str, Any]) -> bool:
-    old, new = part(spec, "gpuMemoryService", "enabled"), part(spec, "experimental", "gpuMemoryService")
-    return old is True or new is not None
 
 
 def _dynamo_resources(resources: Mapping[str, Any]) -> dict[str, Any]:

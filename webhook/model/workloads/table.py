@@ -15,7 +15,7 @@ from webhook.model.workloads.template import (
     at,
     count_of,
     pods_of_job,
-    product,
+    pods_of_replicated_job,
     replicas,
     templates_in,
 )
@@ -79,10 +79,6 @@ def _one(
     return read
 
 
-def _pods_of_replicated_job(job: Mapping[str, Any]) -> int | None:
-    return product(replicas(job), pods_of_job(part(job, "template", "spec")))
-
-
 _RUNTIME = templates_in("spec.template.spec.replicatedJobs", "template.spec.template", lambda _: None)
 """The reader of templates of a JobSet, which make no pods by themselves."""
 
@@ -118,7 +114,7 @@ _KINDS = (
     Workload(
         "jobset.x-k8s.io",
         "JobSet",
-        templates_in("spec.replicatedJobs", "template.spec.template", _pods_of_replicated_job),
+        templates_in("spec.replicatedJobs", "template.spec.template", pods_of_replicated_job),
     ),
     Workload("leaderworkerset.x-k8s.io", "LeaderWorkerSet", at("spec", jobs.leader_worker_set)),
     Workload("disaggregatedset.x-k8s.io", "DisaggregatedSet", jobs.disaggregated_set),

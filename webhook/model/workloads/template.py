@@ -8,7 +8,7 @@ whose number of GPUs is a placeholder is not judged at all.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import MappingProxyType
@@ -121,6 +121,13 @@ def count_of(value: object, otherwise: int | None) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_PODS else None
 
 
+def annotated_count(annotations: Mapping[str, Any], keys: Iterable[str]) -> int | None:
+    """The count in the first of these annotations that is there; None for 0, and where there is none."""
+    written = next((annotations[key] for key in keys if key in annotations), None)
+    is_count = isinstance(written, str) and written.isascii() and written.isdigit() and len(written) < 10
+    return int(written) or None if is_count else None
+
+
 def product(*counts: int | None) -> int | None:
     """The product of these counts; None where one of them is None.
 
@@ -152,6 +159,11 @@ def pods_of_job(spec: object) -> int | None:
     """The number of pods that a Job with this spec runs at a time; None where its counts cannot be read."""
     parallelism, completions = count_of(part(spec, "parallelism"), 1), count_of(part(spec, "completions"), MOST_PODS)
     return None if parallelism is None or completions is None else min(parallelism, completions)
+
+
+def pods_of_replicated_job(job: Mapping[str, Any]) -> int | None:
+    """The number of pods that a job of a JobSet runs at a time."""
+    return product(replicas(job), pods_of_job(part(job, "template", "spec")))
 
 
 def from_template(
@@ -278,7 +290,8 @@ def with_shared_memory(template: Template, container: int | str, volume: str, si
     containers[at] = {**containers[at], "volumeMounts": [*listed(containers[at], "volumeMounts"), mount]}
     changed, unknown = {**spec, "containers": containers}, template.unknown
     if not any(part(one, "name") == volume for one in listed(spec, "volumes")):
-        changed["volumes"] = [*listed(spec, "volumes"), _memory(volume, size)]
+        memory = {"medium": "Memory"} if size is None else {"medium": "Memory", "sizeLimit": size}
+        changed["volumes"] = [*listed(spec, "volumes"), {"name": volume, "emptyDir": memory}]
         unknown |= {f"spec.volumes[{volume}]"}
     return replace(template, pod={**template.pod, "spec": changed}, unknown=unknown)
 
@@ -295,11 +308,6 @@ def _place(containers: list[Any], wanted: int | str) -> int | None:
 def _is_there(mount: object) -> bool:
     path = part(mount, "mountPath")
     return isinstance(path, str) and Mount("", path).is_at(_DIRECTORY)
-
-
-def _memory(name: str, size: object) -> Mapping[str, Any]:
-    limit = {} if size is None else {"sizeLimit": size}
-    return {"name": name, "emptyDir": {"medium": "Memory", **limit}}
 
 
 _PLACEHOLDER = re.compile(
