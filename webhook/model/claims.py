@@ -28,8 +28,6 @@ MOST_READ = 32
 """Most requests of a claim, and most alternatives of a request, that are read. The API server allows no more."""
 MOST_ALLOCATED = 32
 """Most devices that the scheduler allocates for a claim (AllocationResultsMaxSize), also with `adminAccess`."""
-_LARGEST = 2**63
-"""Counts are smaller than this: they have 64 bits."""
 
 
 class Devices(NamedTuple):
@@ -117,11 +115,6 @@ def claim_of_kind(kind: str, raw: object) -> ResourceClaim | None:
     return ResourceClaim(kind, name, requests_of(kind, raw))
 
 
-def written_requests(kind: str, raw: object) -> list[Any]:
-    """The requests in an object of this kind, as they are written."""
-    return _listed(kind, raw, "requests")
-
-
 def _listed(kind: str, raw: object, key: str) -> list[Any]:
     spec = mapped(raw, "spec", "spec") if kind == TEMPLATE else mapped(raw, "spec")
     return listed(spec, "devices", key)[:MOST_READ]
@@ -129,7 +122,7 @@ def _listed(kind: str, raw: object, key: str) -> list[Any]:
 
 def requests_of(kind: str, raw: object) -> Requests:
     """The requests in an object of this kind; if it has none, one request that cannot be read."""
-    found = tuple(map(_request, written_requests(kind, raw))) or ((),)
+    found = tuple(map(_request, _listed(kind, raw, "requests"))) or ((),)
     if not any(map(_shares_by_mps, _listed(kind, raw, "config"))):
         return found
     return tuple(tuple(one._replace(by_mps=True) for one in request) for request in found)
@@ -197,7 +190,7 @@ def _devices(raw: Mapping[str, Any]) -> Devices | None:
     if mode == "All":
         return Devices(name, None, is_administrative, product=product, tolerated=tolerated, memory=memory)
     count = 1 if count is None or count == 0 else count  # as the API server fills it in
-    if mode not in (None, "", "ExactCount") or count.__class__ is not int or not 0 < count < _LARGEST:
+    if mode not in (None, "", "ExactCount") or count.__class__ is not int or count <= 0:
         return None
     return Devices(name, count, is_administrative, product=product, tolerated=tolerated, memory=memory)
 
@@ -253,7 +246,7 @@ def requested_classes(kind: str, raw: Mapping[str, Any]) -> Iterator[RequestedCl
     >>> list(requested_classes("ResourceClaim", {"spec": {"devices": {"requests": [request]}}}))[0][:3]
     ('spec.devices.requests[0].exactly', 'gpu.nvidia.com', True)
     """
-    for number, request in enumerate(written_requests(kind, raw)):
+    for number, request in enumerate(_listed(kind, raw, "requests")):
         where = f"{place_of_requests(kind)}[{number}]"
         for place, one in _alternatives(request):
             name = part(one, "deviceClassName")

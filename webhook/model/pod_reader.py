@@ -8,6 +8,7 @@ from typing import Any
 from webhook.model.accelerators import BUILT_IN, GPU_ATTRIBUTES, Accelerator, Accelerators
 from webhook.model.gpu_fractions import fractions_of
 from webhook.model.json_parts import listed, mapped, part
+from webhook.model.json_parts import text as text_at
 from webhook.model.node import Toleration, toleration_from_raw
 from webhook.model.pod import (
     APP,
@@ -56,9 +57,14 @@ def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, 
     affinity = mapping(spec.get("affinity"), "affinity")
     lists = [name for name in (INIT, APP, EPHEMERAL) if spec.get(name) is not None]
     containers = tuple([container for name in lists for container in _containers(spec, name, known)])
-    gpus = {name: number for name, number in reserved(containers, _gpus_of).items() if number > 0}
+    reserving = reserved(containers, lambda one: [(each.resource, each.count) for each in one.gpu_requests])
+    gpus = {name: number for name, number in reserving.items() if number > 0}
     nodes = mapping(affinity.get("nodeAffinity"), *_NODES)
-    beside = _pods_beside(affinity) if "podAffinity" in affinity else []
+    beside = (
+        listed(mapping(affinity["podAffinity"], "affinity", "podAffinity"), _REQUIRED)
+        if "podAffinity" in affinity
+        else []
+    )
     apart = mapping(affinity.get("podAntiAffinity"), "affinity", "podAntiAffinity") if affinity else {}
     resources = mapping(spec.get("resources"), "resources")
     for key in ("limits", "requests") if resources else ():
@@ -71,7 +77,9 @@ def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, 
         node_selector=_node_selector(spec),
         tolerations=each(spec, "tolerations", _toleration),
         required=_required(nodes.get(_REQUIRED)),
-        preferred=each(nodes, _PREFERRED, _preference, at=_NODES),
+        preferred=each(
+            nodes, _PREFERRED, lambda one: _term(mapping(one.get("preference"), "preference"), "preference"), at=_NODES
+        ),
         node_name=node_name,
         runtime_class=None if runtime_class is None else text(runtime_class, "runtimeClassName"),
         host_ipc=spec.get("hostIPC") is True,
@@ -85,7 +93,7 @@ def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, 
         active_deadline=_seconds(spec.get("activeDeadlineSeconds"), "activeDeadlineSeconds"),
         resource_claims=spec.get("resourceClaims"),
         stands_beside_pods=bool(beside) and _stands_beside_pods(beside, labels),
-        stands_within=_topologies(beside) if beside else (),
+        stands_within=tuple(dict.fromkeys([key for one in beside if (key := text_at(one, "topologyKey"))])),
         says_how_it_spreads=bool(spec.get("topologySpreadConstraints")) or any(apart.values()),
         resources=resources,
         overhead=entries(spec.get("overhead"), "overhead"),
@@ -93,7 +101,7 @@ def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, 
         annotations=annotations,
         labels=labels,
         owner_kind=owner_kind(metadata),
-        namespace=namespace or _text(metadata.get("namespace")),
+        namespace=namespace or text_at(metadata, "namespace"),
         has_started=part(pod, "status", "startTime") is not None,
         fractions=fractions_of(annotations, containers, gpus, node_name) if annotations or gpus else (),
     )
@@ -106,10 +114,6 @@ def _required(selector: object) -> tuple[Term, ...] | None:
     return each(mapping(selector, *place), "nodeSelectorTerms", _term, at=place)
 
 
-def _preference(preference: Mapping[str, Any]) -> Term:
-    return _term(mapping(preference.get("preference"), "preference"), "preference")
-
-
 def _term(term: Mapping[str, Any], *place: str) -> Term:
     return Term(*[each(term, key, _expression, at=place) for key in ("matchExpressions", "matchFields")])
 
@@ -119,22 +123,13 @@ def _expression(expression: Mapping[str, Any]) -> Expression:
     return Expression(text(expression.get("key"), "key"), text(expression.get("operator"), "operator"), values)
 
 
-def _pods_beside(affinity: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The terms of the required pod affinity that have the shape of terms."""
-    return [mapped(term) for term in listed(mapping(affinity["podAffinity"], "affinity", "podAffinity"), _REQUIRED)]
-
-
-def _stands_beside_pods(terms: Iterable[Mapping[str, Any]], labels: Mapping[str, Any]) -> bool:
+def _stands_beside_pods(terms: Iterable[object], labels: Mapping[str, Any]) -> bool:
     """Whether the pod has to be on the same host as pods with other labels than its own."""
     return any(
         part(one, "topologyKey") == "kubernetes.io/hostname"
         and any(labels.get(key) != value for key, value in mapped(one, "labelSelector", "matchLabels").items())
         for one in terms
     )
-
-
-def _topologies(terms: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([key for one in terms if (key := _text(one.get("topologyKey")))]))
 
 
 def _seconds(value: object, place: str) -> int | None:
@@ -190,7 +185,7 @@ def _container(container: Mapping[str, Any], list_name: str, index: int, known: 
             gpu_requests.append(_gpu_request(gpu, requests, limits))
         elif known.may_be_gpus(resource) and (number := positive(amount)) is not None:
             unknown.append((resource, number))
-    env, claims = each(container, "env", _env), resources.get("claims")
+    env, used = each(container, "env", _env), listed(resources, "claims") if resources else []
     return Container(
         name=name,
         list_name=list_name,
@@ -200,11 +195,11 @@ def _container(container: Mapping[str, Any], list_name: str, index: int, known: 
         env=env,
         mounts=each(container, "volumeMounts", _mount),
         memory_limit=positive(limits.get("memory")),
-        env_from=each(container, "envFrom", _prefix) if "envFrom" in container else (),
+        env_from=each(container, "envFrom", lambda one: text(one.get("prefix"), "prefix")) if "envFrom" in container else (),
         is_sidecar=list_name == INIT and container.get("restartPolicy") == "Always",
         is_privileged=security.get("privileged") is True,
-        has_claims=bool(unknown or claims),
-        claims=tuple([_claim(one) for one in listed(resources, "claims")]) if claims else (),
+        has_claims=bool(unknown or resources.get("claims")),
+        claims=tuple([ContainerClaim(text_at(one, "name"), text_at(one, "request")) for one in used]),
         unknown_classes=tuple(unknown),
         asks_gpu_attributes=not GPU_ATTRIBUTES.isdisjoint(amounts)
         and any(positive(amounts[name]) for name in GPU_ATTRIBUTES if name in amounts),
@@ -216,10 +211,6 @@ def _container(container: Mapping[str, Any], list_name: str, index: int, known: 
         command=_words(container["command"]) if "command" in container else (),
         args=_words(container["args"]) if "args" in container else (),
     )
-
-
-def _gpus_of(container: Container) -> list[tuple[str, int]]:
-    return [(request.accelerator.resource, request.count) for request in container.gpu_requests]
 
 
 def _gpu_request(gpu: Accelerator, requests: Mapping[str, Any], limits: Mapping[str, Any]) -> GpuRequest:
@@ -251,19 +242,11 @@ def _words(raw: object) -> tuple[str, ...]:
     return tuple([word for word in raw if isinstance(word, str)]) if isinstance(raw, list) else ()
 
 
-def _prefix(source: Mapping[str, Any]) -> str:
-    return text(source.get("prefix"), "prefix")
-
-
 def _env(entry: Mapping[str, Any]) -> tuple[str, str | None]:
     name, value = entry.get("name"), entry.get("value")
     if name.__class__ is str and value.__class__ is str and "valueFrom" not in entry:
         return name, value
     return text(name, "name"), None if entry.get("valueFrom") else text(value, "value")
-
-
-def _claim(raw: object) -> ContainerClaim:
-    return ContainerClaim(*[_text(part(raw, key)) for key in ("name", "request")])
 
 
 def _mount(mount: Mapping[str, Any]) -> Mount:
@@ -273,16 +256,12 @@ def _mount(mount: Mapping[str, Any]) -> Mount:
     return Mount(text(name, "name"), text(path, "mountPath"), text(sub_path, "subPath"))
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
 def owner_kind(metadata: Mapping[str, Any]) -> str:
     """Kind of the controller that made the pod; empty where no controller made it.
 
     Anybody can write owner references, so nothing that protects other users may depend on them.
     """
-    return _text(part(_controller(metadata), "kind")) if "ownerReferences" in metadata else ""
+    return text_at(_controller(metadata), "kind") if "ownerReferences" in metadata else ""
 
 
 def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from webhook.model.json_parts import listed, mapped, part
+from webhook.model.json_parts import listed, mapped, part, text
 from webhook.model.quantity import parse_quantity
 from webhook.model.shape import FormatError
 
@@ -40,7 +40,6 @@ _VFIO = "vfio"
 """The type of devices that go to virtual machines, whose own driver nobody knows."""
 _PARTS = 1000
 """Parts of a device are rounded to one of so many parts of it."""
-_LARGEST = 2**63
 
 
 class Portions(NamedTuple):
@@ -131,13 +130,12 @@ def slice_from_raw(raw: object) -> ResourceSlice | None:
         return None
     if not isinstance(driver, str) or driver not in GPU_DRIVERS:
         return None
-    node = _text(spec.get("nodeName"))
-    pool_name = _text(pool.get("name"))
+    node, pool_name = text(spec, "nodeName"), text(pool, "name")
     devices = [mapped(one) for one in listed(spec, "devices")]
     return ResourceSlice(
         name,
         node,
-        _driver(driver),
+        driver,
         node if pool_name == node else pool_name,
         _number(pool.get("generation")),
         _number(pool.get("resourceSliceCount")),
@@ -160,10 +158,6 @@ def _only(texts: set[str]) -> str:
     return texts.pop() if len(texts) == 1 else ""
 
 
-def _driver(name: str) -> str:
-    return next(known for known in (NVIDIA, AMD, INTEL) if known == name)
-
-
 @lru_cache(maxsize=4096)
 def _alike(devices: CountedDevices) -> CountedDevices:
     return devices
@@ -182,7 +176,7 @@ def _kind(device: Mapping[str, Any], driver: str) -> DeviceKind:
     consumes = bool(listed(device, "consumesCounters"))
     portions = _portions(mapped(mapped(memory), "requestPolicy")) if _is_shared(device) else None
     size, taints = size_of(mapped(memory).get("value")), _taints(listed(device, "taints"))
-    return DeviceKind(_driver(driver), memory=size, shares_counters=consumes, taints=taints, portions=portions, **texts)
+    return DeviceKind(driver, memory=size, shares_counters=consumes, taints=taints, portions=portions, **texts)
 
 
 def _portions(policy: Mapping[str, Any]) -> Portions:
@@ -196,25 +190,20 @@ def _taints(written: Iterable[object]) -> tuple[str, ...]:
 
     Source: DeviceTaintEffect in k8s.io/api/resource/v1/types.go.
     """
-    found = map(mapped, written)
-    keys = {_text(one.get("key")) for one in found if one.get("effect") in ("NoSchedule", "NoExecute")}
+    keys = {text(one, "key") for one in written if part(one, "effect") in ("NoSchedule", "NoExecute")}
     return tuple(sorted(keys - {""}))
 
 
 def _attribute(attributes: Mapping[str, Any], driver: str, names: Iterable[str]) -> str:
     for name in names:
         found = mapped(attributes.get(name, attributes.get(f"{driver}/{name}")))
-        if text := _text(found.get("string", found.get("version"))):
-            return text
+        if said := text(found, "string") or text(found, "version"):
+            return said
     return ""
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
 def _number(value: object) -> int:
-    return value if type(value) is int and 0 <= value < _LARGEST else 0
+    return value if type(value) is int and value >= 0 else 0
 
 
 def size_of(value: object) -> int | None:
@@ -223,7 +212,7 @@ def size_of(value: object) -> int | None:
         amount = parse_quantity(value)
     except FormatError:
         return None
-    return int(amount) if 0 < amount < _LARGEST else None
+    return int(amount) if amount > 0 else None
 
 
 _IN_CONTAINERS = frozenset({"gpu", "mig"})

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.model.json_parts import listed, mapped, part
+from webhook.model.json_parts import listed, mapped, part, text
 from webhook.model.pod import APP, EPHEMERAL, INIT, POD_TEMPLATE_HASH
 from webhook.model.pod_reader import controller_of
 from webhook.model.workloads.controllers import INDEX
@@ -111,12 +111,13 @@ def subject_of_template(workload: Mapping[str, Any], template: Template) -> PodS
 
 def makers_of(raw: Mapping[str, Any]) -> tuple[Member, ...]:
     """What made a pod: its controller first, then what made that, as far as the pod says it."""
-    return tuple(_makers(_owner(raw), _labels(raw)))
+    owner = controller_of(raw)
+    return tuple(_makers((text(owner, "kind"), text(owner, "name")), _labels(raw)))
 
 
 def _subject(members: Iterable[Member], labels: Mapping[str, str], spec: Mapping[str, Any]) -> PodSubject:
     found = [one for key in (INIT, APP, EPHEMERAL) for one in listed(spec, key)]
-    containers = [(_text(part(one, "name")), _text(part(one, "image"))) for one in found]
+    containers = [(text(one, "name"), text(one, "image")) for one in found]
     devices = [frozenset(_devices(mapped(one, "resources"))) for one in found]
     return PodSubject(tuple(dict.fromkeys(members)), labels, tuple(containers), tuple(devices))
 
@@ -135,7 +136,7 @@ def _made_by(workload: Mapping[str, Any], template: Template) -> tuple[Member, M
 
     The name of a controller is empty where it is not known.
     """
-    kind, name = _text(workload.get("kind")), _name(mapped(workload, "metadata"))
+    kind, name = text(workload, "kind"), _name(mapped(workload, "metadata"))
     owner, added, stem = "", {}, name
     of = template.owner_kind or kind
     if kind in {"NIMService", "NIMPipeline"}:
@@ -151,7 +152,7 @@ def _made_by(workload: Mapping[str, Any], template: Template) -> tuple[Member, M
         added = {_LABELS[kind]: name}
     elif kind == "TrainJob":
         of, added = "Job", {_LABELS["JobSet"]: name}
-    elif kind in _LABELS and not _text(workload.get("apiVersion")).startswith("ome.io/"):
+    elif kind in _LABELS and not text(workload, "apiVersion").startswith("ome.io/"):
         of, added = template.owner_kind, {_LABELS[kind]: name}
         owner = name if kind == "Notebook" or template.group == "leader" else ""
     elif kind == "CronJob" or kind in _NAMED_BY_NO_POD:
@@ -184,23 +185,12 @@ def _makers(owner: Member, labels: Mapping[str, str]) -> Iterator[Member]:
                 yield maker, name.removesuffix(suffix)
     if kind == "Job" and (made := _MINUTES.fullmatch(name)) is not None:
         yield "CronJob", made[1]
-    yield from _labelled(labels)
-
-
-def _owner(raw: Mapping[str, Any]) -> Member:
-    owner = controller_of(raw)
-    return ("", "") if owner is None else (_text(owner.get("kind")), _text(owner.get("name")))
-
-
-def _labelled(labels: Mapping[str, str]) -> Iterator[Member]:
-    for label, kind in MAKERS.items():
-        if labels.get(label):
-            yield kind, labels[label]
+    yield from ((kind, labels[label]) for label, kind in MAKERS.items() if labels.get(label))
 
 
 def _name(metadata: Mapping[str, Any]) -> str:
     """The name; of a generated one, what is known before and after it is generated."""
-    name, stem = _text(metadata.get("name")), _text(metadata.get("generateName"))[:_LONGEST_GENERATED]
+    name, stem = text(metadata, "name"), text(metadata, "generateName")[:_LONGEST_GENERATED]
     is_generated = stem and (not name or (name.startswith(stem) and len(name) == len(stem) + len(ANY_SUFFIX)))
     return stem + ANY_SUFFIX if is_generated else name
 
@@ -208,7 +198,3 @@ def _name(metadata: Mapping[str, Any]) -> str:
 def _labels(raw: Mapping[str, Any]) -> Mapping[str, str]:
     labels = mapped(raw, "metadata", "labels")
     return {key: value for key, value in labels.items() if isinstance(value, str)}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

@@ -8,7 +8,7 @@ is too much for a whole class is too much for a part of it.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from webhook.model.accelerators import DEVICE_CLASSES, Accelerators
+from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.claims import (
     CLAIM,
     MOST_ALLOCATED,
@@ -16,6 +16,7 @@ from webhook.model.claims import (
     TOO_LARGE,
     ClaimObject,
     DeviceRequest,
+    Devices,
     PodResourceClaim,
     Requests,
     claims_of,
@@ -92,7 +93,7 @@ def _unknown_classes(
         return
     seen = set(known)
     for name in requested:
-        if name not in seen and _may_be_gpus(name, pod.known):
+        if name not in seen and Devices(name).may_be_gpus(pod.known):
             seen.add(name)
             resource = DEVICE_CLASSES + name
             where = next((one.path for one in pod.containers if resource in {**one.limits, **one.requests}), "spec")
@@ -102,7 +103,7 @@ def _unknown_classes(
     for named, requests in claims:
         classes = dict.fromkeys(devices.device_class for request in requests for devices in request)
         for name in classes:
-            if name in seen or not _may_be_gpus(name, pod.known):
+            if name in seen or not Devices(name).may_be_gpus(pod.known):
                 continue
             seen.add(name)
             found = f"{_object(named)} requests DeviceClass {cut(name)}"
@@ -115,15 +116,10 @@ def unknown_classes(claim: ClaimObject, facts: Facts) -> Iterator[Advice]:
     seen = set(known or ())
     for one in claim.classes if known is not None else ():
         name = one.device_class
-        if name not in seen and _may_be_gpus(name, claim.known):
+        if name not in seen and Devices(name).may_be_gpus(claim.known):
             seen.add(name)
             found = f"requests DeviceClass {cut(name)}, but {_MISSING}; pods with the claim wait until it has one"
             yield Advice(f"{one.where}.deviceClassName", found, _correction(name, known or ()))
-
-
-def _may_be_gpus(device_class: str, accelerators: Accelerators) -> bool:
-    name = DEVICE_CLASSES + device_class
-    return accelerators.of(name) is not None or accelerators.may_be_gpus(name)
 
 
 def _correction(name: str, known: Sequence[str]) -> str:
