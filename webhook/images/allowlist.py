@@ -195,7 +195,7 @@ class AllowList:
     """The registries that may be queried. An exact host name beats a domain, and a longer domain a shorter one."""
 
     def __init__(self, registries: Iterable[Registry]) -> None:
-        self._registries = sorted(registries, key=_precedence)
+        self._registries = sorted(registries, key=lambda one: (one.host.name.startswith("*."), -len(one.host.name)))
         self.site: Callable[[str], Site | None] = lru_cache(maxsize=1_000)(self._site)
         """The registry with this name in image references; None if it may not be queried. Finding it anew takes 15
         microseconds, for each container of each pod."""
@@ -238,7 +238,3 @@ class AllowList:
             if found is not None and (port or found.plain_http is (default == HTTP)):
                 return Site(found, Host(found.endpoint or host, port or default))
         return None
-
-
-def _precedence(registry: Registry) -> tuple[bool, int]:
-    return registry.host.name.startswith("*."), -len(registry.host.name)

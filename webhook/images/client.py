@@ -62,9 +62,6 @@ def parse_challenges(headers: Iterable[str]) -> dict[str, dict[str, str]]:
     return challenges
 
 
-_LONGEST_WAIT = 3600.0
-"""Most seconds that are read from the header Retry-After."""
-
 
 def error_for_status(answer: HttpAnswer, what: str) -> ImageLookupError:
     """The error for a response whose status is not 200. `what` names what was requested."""
@@ -84,34 +81,17 @@ def error_for_status(answer: HttpAnswer, what: str) -> ImageLookupError:
 
 
 def _retry_after(answer: HttpAnswer) -> float:
-    """The seconds in the header Retry-After, or until the date in it: an hour at most, 0 without the header."""
+    """The seconds in the header Retry-After, or until the date in it; 0 without the header."""
     text = str(answer.headers.get("retry-after", ""))
     try:
         wait = float(text[:9]) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
     except (ValueError, OverflowError):
         return 0.0
-    return min(max(wait, 0.0), _LONGEST_WAIT)
+    return max(wait, 0.0)
 
 
 _CLIENT = "gpu-policy-webhook"
 _SENDABLE = re.compile(r"[!-~]{1,16384}", re.ASCII)
-_LEAST_SECONDS = 60.0
-"""The least seconds for which a token counts as valid, whatever its server says (OCI token authentication)."""
-_MOST_SECONDS = 3600.0
-_MARGIN = 10.0
-"""Seconds before the end of its validity in which a token is no longer used."""
-_BASIC_SECONDS = 300.0
-"""Seconds for which a user and a password are sent before the registry has to demand them again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A header Authorization for a repository. `end` is when it expires, in seconds of time.monotonic()."""
-
-    authorization: str = field(repr=False)
-    end: float
-
-
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MOST_TOKENS = 256
 
@@ -125,7 +105,7 @@ class RegistryClient:
         self._allowed = allowed
         self._credentials = credentials or Credentials()
         self._limits = limits or LookupLimits()
-        self._tokens: OrderedDict[tuple[Site, str], Token] = OrderedDict()
+        self._tokens: OrderedDict[tuple[Site, str], str] = OrderedDict()
 
     def look_up(self, reference: ImageReference, before: ImageConfig | None = None) -> ImageConfig:
         """The configuration of an image. Raises ImageLookupError, whose text begins with the name of the registry.
@@ -163,8 +143,9 @@ class _LookUp:
     login: Login | None
     limits: LookupLimits
     deadline: Deadline
-    tokens: OrderedDict[tuple[Site, str], Token]
-    """By registry and repository. Threads share it."""
+    tokens: OrderedDict[tuple[Site, str], str] = field(repr=False)
+    """By registry and repository, until the registry accepts one no longer; empty where it wants the user and the
+    password. Threads share it."""
 
     def config(self) -> ImageConfig:
         digest, manifest = self._manifest(self.reference.digest or self.reference.tag)
@@ -211,9 +192,10 @@ class _LookUp:
         url = self.site.url(f"/v2/{quote(self.reference.repository)}/{path}")
         request = HttpRequest(url, most_bytes, method, {"Accept": ", ".join(accept)} if accept else {})
         answer = self._follow(request)
-        if answer.status == 401 and self.site.is_own(answer.url):
-            key = self.site, self.reference.repository
+        key, is_refused = (self.site, self.reference.repository), answer.status in {401, 403}
+        if is_refused and self.site.is_own(answer.url):
             self.tokens.pop(key, None)
+        if answer.status == 401 and self.site.is_own(answer.url):
             challenges = parse_challenges(answer.headers.get_all("www-authenticate") or ())
             self.tokens[key] = self._token(challenges)
             if len(self.tokens) > _MOST_TOKENS:
@@ -236,15 +218,16 @@ class _LookUp:
     def _authorized(self, request: HttpRequest) -> HttpRequest:
         """The request with the header Authorization, which only the registry itself gets."""
         token = self.tokens.get((self.site, self.reference.repository))
-        if token is None or time.monotonic() >= token.end or not self.site.is_own(request.url):
+        if token is None or not (token or self.login) or not self.site.is_own(request.url):
             return request
-        return replace(request, headers={**request.headers, "Authorization": token.authorization})
+        authorization = f"Bearer {token}" if token or self.login is None else self.login.basic
+        return replace(request, headers={**request.headers, "Authorization": authorization})
 
     def _exchange(self, request: HttpRequest) -> HttpAnswer:
         return exchange(request, self.site.registry.authorities, self.deadline)
 
-    def _token(self, challenges: Mapping[str, Mapping[str, str]]) -> Token:
-        """A token from the server that a challenge names, else the user and password. Raises ImageLookupError."""
+    def _token(self, challenges: Mapping[str, Mapping[str, str]]) -> str:
+        """A token from the server that a challenge names, empty for user and password. Raises ImageLookupError."""
         if "bearer" in challenges:
             return self._token_of_server(challenges["bearer"])
         if "basic" not in challenges:
@@ -257,16 +240,15 @@ class _LookUp:
                 "the registry demands a user name and a password, but none are configured; add them to the registry "
                 "credentials"
             )
-        return Token(self.login.basic, time.monotonic() + _BASIC_SECONDS)
+        return ""
 
-    def _token_of_server(self, parameters: Mapping[str, str]) -> Token:
+    def _token_of_server(self, parameters: Mapping[str, str]) -> str:
         if not parameters.get("realm"):
             raise ImageLookupError(
                 "the registry demands a token but does not name a token server (realm in WWW-Authenticate)"
             )
         realm = parse_url(parameters["realm"])
         self.site.check_realm(realm)
-        asked_at = time.monotonic()
         answer = self._exchange(self._token_request(realm, parameters))
         if answer.status in (401, 403):
             refused = f"rejects the configured credentials ({answer.status}); correct them"
@@ -281,10 +263,7 @@ class _LookUp:
         token = found.get("token") or found.get("access_token")
         if not isinstance(token, str) or _SENDABLE.fullmatch(token) is None:
             raise ImageLookupError(f"{realm.host} answers without a usable token")
-        seconds = found.get("expires_in")
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-            seconds = _LEAST_SECONDS
-        return Token(f"Bearer {token}", asked_at + min(max(seconds, _LEAST_SECONDS), _MOST_SECONDS) - _MARGIN)
+        return token
 
     def _token_request(self, realm: Url, parameters: Mapping[str, str]) -> HttpRequest:
         path, _, query = realm.target.partition("?")

@@ -46,7 +46,7 @@ class ImageLookupError(Exception):
     """A look-up failed. The text says which host failed and how; it has no secret and no address of the network.
 
     `is_lasting`: trying again soon is useless. `retry_after`: seconds to wait before the next request, as the registry
-    demands; at most an hour, 0 if it demands nothing.
+    demands; 0 if it demands nothing.
     """
 
     def __init__(self, text: str, *, is_lasting: bool = True, retry_after: float = 0.0) -> None:

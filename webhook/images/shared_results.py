@@ -24,7 +24,7 @@ from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.image import ImageConfig, ImageInfo
-from webhook.model.shape import FormatError, unzipped
+from webhook.model.shape import FormatError
 from webhook.periodic_task import Attempts, about
 
 MOST_REFERENCES = 2_000
@@ -91,7 +91,6 @@ KEY = "images-v3"
 """Key of the ConfigMap. A later format gets another key. The keys of other formats are dropped."""
 MOST_PACKED = 675 * 1024
 """Most bytes of the packed content: 900 KiB in base64, of the 1 MiB that a ConfigMap may have."""
-MOST_UNPACKED = 8 * 2**20
 
 
 def pack(configs: Configs) -> tuple[Configs, bytes]:
@@ -102,9 +101,8 @@ def pack(configs: Configs) -> tuple[Configs, bytes]:
             reference: {"at": at, "digest": config.digest, "architectures": config.architectures, "env": {**config.env}}
             for reference, (at, config) in sorted(newest)
         }
-        text = orjson.dumps(entries)
-        packed = gzip.compress(text, compresslevel=6, mtime=0)
-        excess = max(len(packed) / MOST_PACKED, len(text) / MOST_UNPACKED)
+        packed = gzip.compress(orjson.dumps(entries), compresslevel=6, mtime=0)
+        excess = len(packed) / MOST_PACKED
         if excess <= 1:
             return dict(newest), packed
         newest = newest[: int(len(newest) / excess * 0.95)]
@@ -116,7 +114,7 @@ def unpack(config_map: Mapping[str, Any]) -> Configs:
     if text is None:
         return {}
     try:
-        entries = orjson.loads(unzipped(base64.b64decode(text, validate=True), MOST_UNPACKED))
+        entries = orjson.loads(gzip.decompress(base64.b64decode(text, validate=True)))
         return {
             reference: (
                 int(entry["at"]),
@@ -128,7 +126,7 @@ def unpack(config_map: Mapping[str, Any]) -> Configs:
             )
             for reference, entry in entries.items()
         }
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
+    except (ArithmeticError, AttributeError, EOFError, LookupError, OSError, TypeError, ValueError, zlib.error) as error:
         raise FormatError(f"it is not what replicas write ({error})") from None
 
 
