@@ -18,7 +18,6 @@ from tests.build import env as variable
 from tests.build import pod, review
 from tests.operation import Operated, ask, operated
 from tests.server.serving import wait_for
-from webhook.admission.endpoint import LARGEST_BODY
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +39,9 @@ MEBIBYTE = 1024**2
 
 
 # A23: a body that is too large takes the memory, or a legal one is refused.
+
+
+LARGEST_BODY = 7 * MEBIBYTE
 
 
 def head(path: str, *headers: str) -> bytes:

@@ -13,7 +13,6 @@ from tests.clock import Clock
 from tests.replicas import POLICY, Replica
 from webhook.admission import app
 from webhook.admission.app import SECONDS, CachedPage
-from webhook.admission.endpoint import LARGEST_BODY
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import RuleSettings
 
@@ -59,9 +58,6 @@ def test_json_is_accepted_however_it_is_announced(replica: Replica, content_type
         pytest.param("POST", b"{}", None, 415, "Content-Type: found none, expected app", id="no type"),
         pytest.param("GET", None, None, 405, "an AdmissionReview comes with POST", id="GET"),
         pytest.param("PUT", b"{}", "application/json", 405, "an AdmissionReview comes with POST", id="PUT"),
-        pytest.param(
-            "POST", b" " * (LARGEST_BODY + 1), "application/json", 413, "larger than 7340032 bytes", id="over 7 MiB"
-        ),
     ],
 )
 def test_what_cannot_be_answered_gets_a_status_a_reason_and_is_counted(

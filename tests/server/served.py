@@ -29,8 +29,6 @@ class Echo:
         path = environ["PATH_INFO"]
         if path == "/unavailable":
             return answer(start_response, "503 Service Unavailable", b"not now")
-        if int(environ.get("CONTENT_LENGTH") or 0) > LIMIT and path not in ("/careless", "/sleep"):
-            return answer(start_response, "413 Content Too Large", b"the limit says no")
         return answer(start_response, "200 OK", getattr(self, path.strip("/"), self.echo)(environ))
 
     def echo(self, environ):
@@ -104,5 +102,4 @@ if __name__ == "__main__":
     files = {name: Path(value) for name, value in arguments.items() if name.endswith("_file")}
     arguments["client_names"] = tuple(arguments.get("client_names", ()))
     settings = ServerSettings(**{"host": "127.0.0.1", **arguments, **files})
-    LIMIT = settings.max_body_bytes
     serve(settings, factory)

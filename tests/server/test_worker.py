@@ -183,17 +183,17 @@ def test_a_body_at_the_limit_is_received(server):
     assert server.tls().ask(body=b"x" * LIMIT)[::2] == (200, b"x" * LIMIT)
 
 
-def test_the_application_refuses_a_length_over_the_limit_before_the_body_is_sent(server):
+def test_a_length_over_the_limit_is_refused_before_the_body_is_sent(server):
     client = server.tls().send(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n")
-    assert client.answer()[::2] == (413, b"the limit says no")
+    said = f"body: larger than {LIMIT} bytes; the API server sends less\n"
+    assert client.answer()[::2] == (413, said.encode())
     assert client.ended()
 
 
 def test_the_refusal_of_a_large_body_is_readable_after_all_of_it_was_sent(server):
     client = server.tls().send(request(body=b"x" * (LIMIT + 5_000_000)))
     status, _, body = client.answer()
-    assert status == 413
-    assert b"limit" in body
+    assert (status, body[:5]) == (413, b"body:")
     assert client.ended()
 
 
@@ -203,16 +203,6 @@ def test_whoever_takes_seconds_to_send_what_is_refused_can_send_it_and_read_why(
     time.sleep(1)
     assert client.send(sent[LIMIT:-1]).send(sent[-1:]).answer()[0] == 413
     assert client.ended()
-
-
-def test_a_page_that_waits_is_answered_whatever_length_its_request_says(server):
-    client = server.tls().send(b"GET /sleep HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n")
-    assert client.answer()[0] == 200
-    assert client.ended()
-
-
-def test_an_application_that_reads_a_body_over_the_limit_fails_instead_of_seeing_an_empty_one(server):
-    assert server.tls().ask("/careless", body=b"x" * (LIMIT + 1))[0] == 500
 
 
 def test_large_bodies_that_never_arrive_use_limited_memory_and_small_requests_get_in(server):

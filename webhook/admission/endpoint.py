@@ -31,9 +31,6 @@ from webhook.admission.watchdog import DecisionDeadline, TimeBudget, TookTooLong
 from webhook.facts.facts import ClusterFacts
 from webhook.model.shape import ShapeError
 
-LARGEST_BODY = 7 * 1024**2
-"""Most bytes of a body: the API server accepts objects of about 3 MiB, and an UPDATE carries two of them."""
-
 _LATEST_START = 0.5
 """Share of the sender's timeout after which a request that still waits is not begun."""
 
@@ -230,11 +227,7 @@ def _body(environ: Environ) -> bytes:
     if content_type.partition(";")[0].strip().lower() != "application/json":
         text = f"Content-Type: found {logs.short(content_type) or 'none'}, expected application/json"
         raise UnansweredError(text, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-    length = int(environ.get("CONTENT_LENGTH") or 0)
-    if length > LARGEST_BODY:
-        text = f"body: larger than {LARGEST_BODY} bytes; the API server sends less"
-        raise UnansweredError(text, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-    body: bytes = environ["wsgi.input"].read(length)
+    body: bytes = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     return body
 
 

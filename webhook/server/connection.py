@@ -52,19 +52,6 @@ class _State(enum.Enum):
     """The client's end. A reset would destroy an answer, so what it still sends is received and thrown away."""
 
 
-class _NotReceived(io.RawIOBase):
-    """Stands for a body that is too large and was not read. The application has to refuse it; reading fails."""
-
-    def readable(self) -> bool:
-        return True
-
-    def seek(self, _offset: int, _whence: int = 0) -> int:
-        return 0
-
-    def readinto(self, _buffer: Any) -> int:
-        raise OSError("the body is over the limit and was not received")
-
-
 class Connection(asyncio.Protocol):
     """A client's connection. The `on_` methods are httptools' callbacks; a Refusal raised there is the answer.
 
@@ -230,12 +217,12 @@ class Connection(asyncio.Protocol):
             return
         if self.objection:
             raise Refusal("403 Forbidden", self.objection)
-        if not self._is_received:
-            self._sends_ahead = True
-            self._await(_State.DECIDING, math.inf)
-        elif not self._clients.reserve(self, self._length, _PARSED * self._head_size):
+        if self._length > self._settings.max_body_bytes:
+            text = f"body: larger than {self._settings.max_body_bytes} bytes; the API server sends less"
+            raise Refusal("413 Content Too Large", text)
+        if not self._clients.reserve(self, self._length, _PARSED * self._head_size):
             raise unavailable("too many large requests are being received, try again")
-        elif expects:
+        if expects:
             self._send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
@@ -249,13 +236,9 @@ class Connection(asyncio.Protocol):
     # Answers
 
     @property
-    def _is_received(self) -> bool:
-        return self._length <= self._settings.max_body_bytes
-
-    @property
     def is_small(self) -> bool:
         """Whether the request is decided on the event loop."""
-        return self._length <= SMALL or not self._is_received
+        return self._length <= SMALL
 
     @property
     def wants_end(self) -> bool:
@@ -279,7 +262,7 @@ class Connection(asyncio.Protocol):
             "CONTENT_LENGTH": str(self._length),
             "wsgi.version": (1, 0),
             "wsgi.url_scheme": "https",
-            "wsgi.input": io.BytesIO(body) if self._is_received else _NotReceived(),
+            "wsgi.input": io.BytesIO(body),
             "wsgi.errors": sys.stderr,
             "wsgi.multithread": True,
             "wsgi.multiprocess": False,
