@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from webhook.kubernetes.api_paths import path_of
+from webhook.model.json_parts import part
 
 Document = Mapping[str, Any]
 """A MutatingWebhookConfiguration or a ValidatingWebhookConfiguration, as JSON has it."""
@@ -75,12 +76,16 @@ def read_registration(text: str, where: str) -> Registration:
         raise RegistrationError(f"{where}: not valid YAML ({' '.join(str(error).split())[:200]})") from None
     found: dict[str, Document] = {}
     for document in documents:
-        phase, fault = _phase(document)
-        if not fault and phase in found:
-            fault = f"two of kind {document['kind']}"
+        version, kind = part(document, "apiVersion"), part(document, "kind")
+        if version != API or kind not in PHASES:
+            fault = f"apiVersion {_shown(version)} and kind {_shown(kind)}"
+        elif PHASES[kind] in found:
+            fault = f"two of kind {kind}"
+        else:
+            fault = "" if _is_sound(document) else f"a {kind} that the API server would reject"
+            found[PHASES[kind]] = document
         if fault:
             raise RegistrationError(f"{where}: found {fault}; {_EXPECTED}")
-        found[phase] = document
     if len(found) != len(PHASES):
         kinds = [f"only one {kind}" for kind, phase in PHASES.items() if phase in found]
         raise RegistrationError(f"{where}: found {kinds[0] if kinds else 'no document'}; {_EXPECTED}")
@@ -115,23 +120,12 @@ def differences(expected: Document, live: Document) -> list[str]:
     return sorted(sentences)
 
 
-def _phase(document: object) -> tuple[str, str]:
-    """The short name of a document's kind, and what is wrong with the document."""
-    if not isinstance(document, dict):
-        return "", "a document that is not a map"
-    kind = document.get("kind")
-    if document.get("apiVersion") != API or kind not in PHASES:
-        return "", f"apiVersion {_shown(document.get('apiVersion'))} and kind {_shown(kind)}"
-    metadata, webhooks = document.get("metadata"), document.get("webhooks")
-    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
-        return "", f"a {kind} without a name"
-    if not isinstance(webhooks, list) or not webhooks:
-        return "", f"a {kind} without webhooks"
+def _is_sound(document: Document) -> bool:
+    """Whether a configuration has a name and webhooks that can be compared."""
     try:
-        webhooks_of(document)
+        return isinstance(document["metadata"]["name"], str) and bool(webhooks_of(document))
     except (AttributeError, KeyError, TypeError, ValueError):
-        return "", f"a {kind} with webhooks that the API server would reject"
-    return PHASES[kind], ""
+        return False
 
 
 def _shown(value: object) -> str:
@@ -150,7 +144,7 @@ def _completed(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
     client = dict(webhook["clientConfig"])
     if "service" in client:
         client["service"] = {"port": 443, **client["service"]}
-    rules = [{"scope": "*", **{part: _ordered(value) for part, value in rule.items()}} for rule in webhook["rules"]]
+    rules = [{"scope": "*", **{key: _ordered(value) for key, value in rule.items()}} for rule in webhook["rules"]]
     return webhook | {
         "clientConfig": client,
         "rules": sorted(rules, key=_canonical),
@@ -161,7 +155,7 @@ def _completed(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _selector(raw: Mapping[str, Any]) -> dict[str, Any]:
-    expressions = [{part: _ordered(value) for part, value in one.items()} for one in raw.get("matchExpressions", ())]
+    expressions = [{key: _ordered(value) for key, value in one.items()} for one in raw.get("matchExpressions", ())]
     return {"matchLabels": raw.get("matchLabels", {}), "matchExpressions": sorted(expressions, key=_canonical)}
 
 
