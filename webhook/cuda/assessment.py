@@ -1,8 +1,7 @@
-"""Whether a pod runs on the nodes it may be scheduled to, and node affinity that excludes the nodes that cannot run it.
+"""Whether a pod runs on the nodes it may be scheduled to.
 
-A pod is kept off nodes by labels that only those nodes have. Steering always excludes (NotIn) and never demands: nodes
-without the label, nodes that are added later and autoscaled pools stay eligible. A label that GPU Feature Discovery
-will write later counts as if the node had it already.
+To tell such nodes from others, a label that GPU Feature Discovery will write later counts as if the node had it
+already.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,8 +24,6 @@ from webhook.gpus.steering import (
     RUNTIME_MAJOR,
     Cause,
     Labels,
-    Steering,
-    steer,
 )
 from webhook.model.node import NodeClass, NodeClassState
 
@@ -131,18 +128,6 @@ class Assessment:
     def has_wrong_libcuda(self) -> bool:
         """Whether something goes wrong with the libcuda of a container on some of the nodes."""
         return any(judgement.libcuda is not None for one in self.verdicts for judgement in one.result.judgements)
-
-    @cached_property
-    def steering(self) -> Steering:
-        """Keeps the pod off the incompatible nodes. Nothing is excluded if all nodes are incompatible."""
-        if not self.incompatible or len(self.incompatible) == len(self.verdicts):
-            return Steering((), ())
-        others = [one for one in self.verdicts if one.result.verdict is not Verdict.INCOMPATIBLE]
-        return steer(
-            [(one.nodes.labels, one.result.cause) for one in self.incompatible],
-            [expected_labels(one.nodes.labels, one.result.offer, self.tables) for one in others],
-            is_made=all(one.nodes.made_by for one in others),
-        )
 
 
 def assess(

@@ -105,7 +105,7 @@ def library(image: str, verdicts: Sequence[NodeVerdict], at: int) -> tuple[str, 
     for effect in (Effect.FAILS, Effect.MAY_FAIL):
         found = [one for one in verdicts if (own := one.result.judgements[at].libcuda) and own.effect is effect]
         if found and (own := (first := merged_by_offer(found)[0]).result.judgements[at].libcuda) is not None:
-            return f"{shortened(image, _LONGEST_IMAGE)} on {first}: {own.reason}", own.remedy
+            return f"{named(image)} on {first}: {own.reason}", own.remedy
     return None
 
 

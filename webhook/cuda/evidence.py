@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 from webhook.cuda import families
 from webhook.cuda.compiled_code import kernels_of
@@ -25,7 +24,7 @@ from webhook.cuda.need import BuiltFor, Compat, ImageEnv, Need
 from webhook.cuda.releases import MONTHS, MonthlyRelease, month_of
 from webhook.model.globs import closest
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo, ImageReference, parse_reference
-from webhook.model.shape import FormatError, spelled
+from webhook.model.shape import FormatError, shortened, spelled
 from webhook.model.versions import Version, parse_version
 
 REQUIRE_CUDA, REQUIRE, DISABLE = "NVIDIA_REQUIRE_CUDA", "NVIDIA_REQUIRE_", "NVIDIA_DISABLE_REQUIRE"
@@ -71,15 +70,6 @@ class ImageContext:
     info: ImageInfo = field(default=NOT_LOOKED_UP)
     tables: CudaTables = SHIPPED
     start: Start = Start.ENTRY_POINT
-
-
-class _Answer(NamedTuple):
-    """The answer of one piece of evidence."""
-
-    kind: BuiltFor
-    cuda: Version | None
-    evidence: str
-    is_verified: bool = True
 
 
 def need_of(image: str, context: ImageContext) -> Need:
@@ -128,7 +118,7 @@ def _answered(image: str, context: ImageContext) -> Need:
     if answer is None and not reading.outweighs_configuration:
         answer = _declared(image_env, "image configuration:", notes)
     if answer is None:
-        answer = _Answer(reading.kind, reading.cuda, reading.evidence, reading.is_verified)
+        answer = reading
         notes.extend(reading.notes)
     need = _detailed(answer, context, image_env, reading, tuple(notes))
     if reference is not None and need.kind is BuiltFor.CUDA:
@@ -161,27 +151,27 @@ def _closest(globs: Iterable[str], names: set[str]) -> str | None:
     return min(found, key=lambda glob: (glob not in names, -len(glob), glob), default=None)
 
 
-def _mapped(mapping: Mapping[str, str], names: set[str], notes: list[str]) -> _Answer | None:
+def _mapped(mapping: Mapping[str, str], names: set[str], notes: list[str]) -> Reading | None:
     glob = _closest(mapping, names)
     return None if glob is None else _said(mapping[glob], f"policy images: {glob}", notes)
 
 
-def _of_row(row: PlatformImage) -> _Answer | None:
+def _of_row(row: PlatformImage) -> Reading | None:
     """The CUDA that an image needs by a row of the platform; None if the row does not say."""
     evidence = f"{PLATFORM_FILE} images: {row.glob}"
     if row.is_cpu_only:
-        return _Answer(BuiltFor.NONE, None, evidence)
-    return None if row.cuda is None else _Answer(BuiltFor.CUDA, row.cuda, evidence)
+        return Reading(BuiltFor.NONE, None, evidence)
+    return None if row.cuda is None else Reading(BuiltFor.CUDA, row.cuda, evidence)
 
 
-def _said(text: str, evidence: str, notes: list[str]) -> _Answer | None:
+def _said(text: str, evidence: str, notes: list[str]) -> Reading | None:
     """The CUDA version, or `none`, in a policy or an annotation. A text that is no version becomes a note."""
     if not text:
         return None
     if text == "none":
-        return _Answer(BuiltFor.NONE, None, evidence)
+        return Reading(BuiltFor.NONE, None, evidence)
     try:
-        return _Answer(BuiltFor.CUDA, cuda_version(text), evidence)
+        return Reading(BuiltFor.CUDA, cuda_version(text), evidence)
     except FormatError as error:
         notes.append(f"{evidence}: {error}")
         return None
@@ -199,13 +189,12 @@ def cuda_version(text: str) -> Version:
     return Version(version.parts[:3])
 
 
-def _declared(env: Mapping[str, str], where: str, notes: list[str]) -> _Answer | None:
+def _declared(env: Mapping[str, str], where: str, notes: list[str]) -> Reading | None:
     """The CUDA version that variables say, and which one says it. Values that cannot be read become notes."""
 
-    def answer(cuda: Version, name: str, *, is_verified: bool = True) -> _Answer:
-        value = env[name].strip() if name == "CUDA_VERSION" else env[name]
-        shown = value if len(value) <= 60 else f"{value[:57]}..."
-        return _Answer(BuiltFor.CUDA, cuda, f"{where} {name}={shown}", is_verified)
+    def answer(cuda: Version, name: str, *, is_verified: bool = True) -> Reading:
+        shown = shortened(env[name].strip() if name == "CUDA_VERSION" else env[name], 60)
+        return Reading(BuiltFor.CUDA, cuda, f"{where} {name}={shown}", is_verified=is_verified)
 
     if not env:
         return None
@@ -240,7 +229,7 @@ def _lower_bound(require: str, notes: list[str]) -> Version | None:
 
 
 def _detailed(
-    answer: _Answer, context: ImageContext, image_env: dict[str, str], reading: Reading, notes: tuple[str, ...]
+    answer: Reading, context: ImageContext, image_env: dict[str, str], reading: Reading, notes: tuple[str, ...]
 ) -> Need:
     """The need: the answer, and from other evidence the base, the framework and the architectures."""
     known = {name: value for name, value in {**image_env, **dict(context.env)}.items() if value is not None}

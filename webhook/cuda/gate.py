@@ -183,8 +183,6 @@ class Gate(StrEnum):
 
 _LONGEST = 4096
 """Most characters of all requirements of a container; longer ones are not evaluated. NVIDIA's have up to 3,900."""
-_MOST_FACTORS = 384
-"""Most factors in them, because each takes time for each kind of node. NVIDIA's have up to 325."""
 
 _NUMBER = r"(0|[1-9][0-9]{0,9})"
 _SUFFIX = r"(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
@@ -233,16 +231,11 @@ def _passes(env: Mapping[str, str], offer: Offer, tables: CudaTables) -> Gate:
         requirements.append(f"cuda>={version[1]}.{version[2] or 0}")
     if not requirements:
         return Gate.NOT_APPLICABLE
-    if sum(map(len, requirements)) > _LONGEST or sum(map(_factors, requirements)) > _MOST_FACTORS:
+    if sum(map(len, requirements)) > _LONGEST:
         return Gate.UNKNOWN
     traits = tables.gpus.traits_of(offer.product) if offer.product else None
     brands: tuple[str | None, ...] = (traits.brands if traits is not None else ()) or (None,)
     return _agreed(_holds(requirements, _system_of(offer, brand, tables)) for brand in brands)
-
-
-def _factors(requirement: str) -> int:
-    """An upper bound for the number of factors in a requirement."""
-    return requirement.count(" ") + requirement.count(",") + 1
 
 
 def _holds(requirements: list[str], system: KnownSystem) -> Gate:

@@ -13,6 +13,7 @@ from webhook.cuda.compiled_code import Library
 from webhook.cuda.forward_compat import Base
 from webhook.cuda.need import BuiltFor
 from webhook.model.image import ImageReference
+from webhook.model.shape import shortened
 from webhook.model.versions import Version
 
 _TOKEN = re.compile(
@@ -174,13 +175,14 @@ class ImageName:
     @property
     def repository_evidence(self) -> str:
         """The repository's name, as evidence in messages."""
-        return f"name {shown(self.reference.repository.removeprefix('library/'))}"
+        return f"name {shortened(self.reference.repository.removeprefix('library/'), _SHOWN)}"
 
     @property
     def tag_evidence(self) -> str:
         """The tag with its repository, as evidence in messages."""
-        repository = shown(self.reference.repository.removeprefix("library/"))
-        return f"tag {shown(self.reference.tag)} of {repository}" if self.reference.tag else f"name {repository}"
+        if not self.reference.tag:
+            return self.repository_evidence
+        return f"tag {shortened(self.reference.tag, _SHOWN)} of {self.repository_evidence.removeprefix('name ')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +251,3 @@ def _of_versions(words: Words, evidence: str) -> Reading:
 def without_cuda(evidence: str) -> Reading:
     """The reading of an image for the CPU."""
     return Reading(BuiltFor.NONE, None, evidence, Base.PLAIN)
-
-
-def shown(text: str) -> str:
-    """A text as evidence shows it: shortened if it is long."""
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

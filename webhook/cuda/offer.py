@@ -60,8 +60,6 @@ LABELS: tuple[str, ...] = (
 )
 """Every node label that is read."""
 
-_LONGEST_PRODUCT = 128
-"""Most characters of a product given as text; labels have 63 at most."""
 _SAME_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
 _ARCHES = frozenset(("386", "amd64", "arm", "arm64", "loong64", "mips64le", "ppc64le", "riscv64", "s390x"))
 """Architectures of Linux nodes, as Go and Kubernetes name them."""
@@ -126,7 +124,7 @@ def offer_from(  # noqa: PLR0913  # the properties that describe a node
         driver=known,
         is_driver_exact=is_exact,
         cuda=_version(given, (("cuda",),), problems)[0],
-        product=base_name("-".join((product or "").split())[:_LONGEST_PRODUCT]),
+        product=base_name("-".join((product or "").split())),
         compute=_version(given, (("compute",),), problems)[0],
         arch=arch or "",
     )

@@ -64,12 +64,11 @@ def _drivers(tables: CudaTables) -> Iterator[str]:
     )
     yield from _table(
         ["Branch", "CUDA", "Support", "Ends", "Source"],
-        ([str(row.number), str(row.cuda), row.support, row.end, _with_note(row)] for row in tables.drivers.rows),
+        (
+            [str(row.number), str(row.cuda), row.support, row.end, "; ".join(filter(None, (row.source, row.note)))]
+            for row in tables.drivers.rows
+        ),
     )
-
-
-def _with_note(row: Branch) -> str:
-    return f"{row.source}; {row.note}" if row.note else row.source
 
 
 def _gpus(tables: CudaTables) -> Iterator[str]:
@@ -110,16 +109,7 @@ def _images(tables: CudaTables) -> Iterator[str]:
     yield "\n### Images of the platform\n\nWhat `_cuda.yaml` says of images.\n"
     yield from _table(
         ["Images", "CUDA", "cuda-compat", "Code for newer GPUs", "Source"],
-        (
-            [
-                row.glob,
-                row.needs,
-                row.compat or "",
-                row.kernels or "",
-                row.source,
-            ]
-            for row in tables.images.values()
-        ),
+        ([row.glob, row.needs, row.compat or "", row.kernels or "", row.source] for row in tables.images.values()),
     )
 
 

@@ -109,6 +109,16 @@ class Container:
         """The words of `command` and then of `args`; without `command` the image says what runs with them."""
         return (*self.command, *self.args)
 
+    def requests_gpus_of(self, vendor: Vendor) -> bool:
+        """Whether the container gets a GPU of this vendor from a device plugin; DRA and passthrough do not count."""
+        return any(
+            one.count
+            and one.accelerator.vendor is vendor
+            and one.accelerator.share is not Share.PASSTHROUGH
+            and not one.accelerator.by_dra
+            for one in self.gpu_requests
+        )
+
     def sets_env(self, name: str) -> bool:
         return name in self.env_names
 

@@ -34,7 +34,7 @@ from webhook.model.shape import FormatError
 from webhook.rules.candidates import candidates, claimed_nodes, released, selectable, selected
 from webhook.rules.rule import Advice, Example, Facts, Rule, Stage, Violation, training_pod
 from webhook.rules.rule_settings import TableSettings
-from webhook.rules.unsuited import Judged, Unsuited
+from webhook.rules.unsuited import Judged, Unsuited, steering
 
 ANNOTATION = "cuda.gpupolicy.dev/"
 """Prefix of annotations that say what the image of one container needs: a CUDA version, or none."""
@@ -102,7 +102,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield from refusals(survey)
         return
     if assessment.incompatible and not pod.is_held:
-        yield _mixed(survey, is_steered=settings.steer and not pod.node_name)
+        yield _mixed(survey, settings, is_steered=settings.steer and not pod.node_name)
     libraries: list[Advice] = []
     if assessment.has_wrong_libcuda and settings.forced_compat != "allow":
         libraries = list(_libraries(survey, is_held=pod.is_held))
@@ -155,7 +155,12 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     assessment = survey.wherever_selected(pod, settings, facts)
     if not assessment.incompatible:
         return None
-    nodes, are_candidates = selected(pod, facts)
+    return _judged(assessment, *selected(pod, facts), settings)
+
+
+def _judged(
+    assessment: Assessment, nodes: Sequence[NodeClass], are_candidates: tuple[bool, ...], settings: Settings
+) -> Judged:
     found = [
         Unsuited(one.result.cause, cuda_messages.in_few_words(one, settings.gpu_table))
         if one.result.verdict is Verdict.INCOMPATIBLE
@@ -191,10 +196,11 @@ def survey_of(pod: Pod, settings: Settings, facts: Facts) -> CudaSurvey | None:
     is_by_number = pod.requests_gpus_of(Vendor.NVIDIA)
     if claimed is None and not is_by_number:
         return None
-    containers = [container for container in pod.lasting_containers() if _uses_gpu(container)]
-    if claimed is not None:
-        containers += [c for c in pod.lasting_containers() if not _uses_gpu(c) and claimed.are_used_by(c)]
-    containers = containers[:_MOST_CONTAINERS]
+    containers = [
+        one
+        for one in pod.lasting_containers()
+        if one.requests_gpus_of(Vendor.NVIDIA) or (claimed is not None and claimed.are_used_by(one))
+    ][:_MOST_CONTAINERS]
     needs = tuple([_need(container, pod, settings, facts) for container in containers])
     if all(need.kind is BuiltFor.NONE for need in needs):
         return None
@@ -207,16 +213,6 @@ def _assessed(needs: tuple[Need, ...], nodes: Sequence[NodeClass], settings: Set
     is_allowed = settings.forward_compat == "allow"
     forced = settings.forced_compat
     return assess(needs, nodes, settings.tables, is_forward_compat_allowed=is_allowed, forced_compat=forced)
-
-
-def _uses_gpu(container: Container) -> bool:
-    return any(
-        request.count
-        and request.accelerator.vendor is Vendor.NVIDIA
-        and request.accelerator.share is not Share.PASSTHROUGH
-        and not request.accelerator.by_dra
-        for request in container.gpu_requests
-    )
 
 
 def _need(container: Container, pod: Pod, settings: Settings, facts: Facts) -> Need:
@@ -272,12 +268,13 @@ def refusals(survey: CudaSurvey) -> Iterator[Violation]:
             yield Violation(f"{container.path}.image", found, allowed, remedy)
 
 
-def _mixed(survey: CudaSurvey, *, is_steered: bool) -> Advice:
-    unfit = survey.assessment.incompatible
+def _mixed(survey: CudaSurvey, settings: Settings, *, is_steered: bool) -> Advice:
+    unfit, are_candidates = survey.assessment.incompatible, (True,) * len(survey.nodes)
     at = next(at for at in range(len(survey.uses)) if any(at in one.result.failing for one in unfit))
     container, need = survey.uses[at]
     own = [one for one in unfit if at in one.result.failing]
-    why = " and no label separates them" if is_steered and survey.assessment.steering.left else ""
+    judged = _judged(survey.assessment, survey.nodes, are_candidates, settings)
+    why = " and no label separates them" if is_steered and steering(judged).left else ""
     found = (
         f"{cuda_messages.needs(container.image, need)}, which some nodes that the pod could land on cannot run{why}: "
         f"{cuda_messages.reasons(own, at)}"

@@ -56,11 +56,8 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
     if not pod.requests_gpus_of(Vendor.NVIDIA) or pod.has_passthrough:
         return
     for container in pod.lasting_containers():
-        requests = any(
-            one.count and one.accelerator.vendor is Vendor.NVIDIA and not one.accelerator.by_dra
-            for one in container.gpu_requests
-        )
-        if not requests or container.sets_env(VARIABLE) or _is_set_by_image(container, facts):
+        is_for_gpus = container.requests_gpus_of(Vendor.NVIDIA)
+        if not is_for_gpus or container.sets_env(VARIABLE) or _is_set_by_image(container, facts):
             continue
         if container.may_take_env(VARIABLE) and not settings.also_with_env_from:
             yield Advice(
