@@ -24,6 +24,7 @@ from typing import NamedTuple
 from webhook.gpus.gpu_shares import SHAREABLE, GpuShare
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import SHARED_SUFFIX
+from webhook.model.selectors import as_integer
 
 GPU_MEMORY = "nvidia.com/gpu.memory"
 """The label of GPU Feature Discovery for the memory of a GPU in MiB, or of a slice in the MIG strategy `single`."""
@@ -42,8 +43,6 @@ _NAMED = re.compile(r".*-([0-9]{1,4})GB", re.ASCII)
 _VRAM = re.compile(r"([0-9]{1,5})G", re.ASCII)
 _LEAST_ROUNDED = 7
 """GiB from which a size counts as equal to the same size rounded to GiB."""
-_LONGEST_NUMBER = 8
-"""Most characters of the label: 95 TiB."""
 
 
 class UnitMemory(NamedTuple):
@@ -100,19 +99,19 @@ def memory_of(
     if resource not in SHAREABLE or share.fault:
         return UNKNOWN
     found = _of_gpu(labels, share, models or (), table)
-    return _divided(found, share.replicas) if share.is_shared(resource) else found
+    parts = share.replicas if share.is_shared(resource) else 1
+    return UnitMemory(*(None if size is None else size // parts for size in found))
 
 
 def _of_gpu(labels: Mapping[str, str], share: GpuShare, models: Collection[str], table: GpuTable) -> UnitMemory:
     if share.profile:
         size = _size_of(share.profile)
         return UnitMemory(size, size)
-    size = _labelled(labels.get(GPU_MEMORY))
-    if size is not None:
-        return UnitMemory(size, size)
-    named = [_named(model) for model in models]
-    known = [size for size in named if size is not None]
-    if known and len(known) == len(named):
+    labelled = as_integer(labels.get(GPU_MEMORY)) or 0
+    if labelled > 0:  # nodes in a bad MIG mode have the label 0
+        return UnitMemory(labelled * _MIB, labelled * _MIB)
+    known = [int(found[1]) * _GIB for model in models if (found := _NAMED.fullmatch(model))]
+    if known and len(known) == len(models):
         return UnitMemory(min(known), max(known))
     listed = [table.memory[model] * _GIB for model in models if model in table.memory]
     return UnitMemory(None, max(listed)) if listed and len(listed) == len(models) else UNKNOWN
@@ -126,22 +125,6 @@ def _of_amd(labels: Mapping[str, str]) -> UnitMemory:
     return UnitMemory(size if labels.get(AMD_PARTITION, "").startswith("spx") else None, size)
 
 
-def _divided(memory: UnitMemory, parts: int) -> UnitMemory:
-    return UnitMemory(*(None if size is None else size // parts for size in memory))
-
-
 def _size_of(profile: str) -> int | None:
     found = _SIZE.fullmatch(profile)
     return int(found.group(2)) * _GIB if found is not None and int(found.group(2)) else None
-
-
-def _named(model: str) -> int | None:
-    found = _NAMED.fullmatch(model)
-    return int(found.group(1)) * _GIB if found is not None else None
-
-
-def _labelled(text: str | None) -> int | None:
-    """The size in the label; None for what is no positive number, such as the 0 of a node in a bad MIG mode."""
-    if not text or len(text) > _LONGEST_NUMBER or not (text.isascii() and text.isdigit()):
-        return None
-    return int(text) * _MIB or None

@@ -1,7 +1,7 @@
 """The documents of registries: indexes, manifests and configurations of images, read without trust.
 
 All functions are pure functions of bytes. A malformed document is an error; nothing is guessed, and parts that are not
-needed are not read. Only one document is parsed at a time, because its objects can take several times its bytes.
+needed are not read.
 
 The configuration of an image is reduced to the variables about CUDA and the driver.
 """
@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from sys import getsizeof
-from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -36,8 +35,6 @@ MOST_ARCHITECTURES = 32
 _PREFERRED = "amd64"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 _ARCHITECTURE = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}", re.ASCII)
-PARSING = Lock()
-"""Held while a document is parsed and read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +87,17 @@ def read_manifest(body: bytes, content_type: str) -> str | Index:
             "the manifest has an unsupported media type; supported are image manifests and image indexes of OCI and "
             "of Docker's schema 2"
         )
-    with PARSING:
-        found = read_json(body, "the manifest")
-        # CVE-2021-41190: some documents look like an index and like a manifest
-        looks_like = "manifests" in found, "config" in found or "layers" in found
-        if found.get("mediaType", kind) != kind or looks_like != (kind in INDEXES, kind in MANIFESTS):
-            raise ImageLookupError("the manifest's content contradicts its media type")
-        if kind in INDEXES:
-            return _index(found)
-        config = _object(found.get("config"), "the manifest's config")
-        if config.get("mediaType") not in CONFIGS:
-            raise ImageLookupError(
-                "the reference leads to an artifact that is not a container image, such as a Helm chart"
-            )
-        return _digest(config, "the manifest's config")
+    found = read_json(body, "the manifest")
+    # CVE-2021-41190: some documents look like an index and like a manifest
+    looks_like = "manifests" in found, "config" in found or "layers" in found
+    if found.get("mediaType", kind) != kind or looks_like != (kind in INDEXES, kind in MANIFESTS):
+        raise ImageLookupError("the manifest's content contradicts its media type")
+    if kind in INDEXES:
+        return _index(found)
+    config = _object(found.get("config"), "the manifest's config")
+    if config.get("mediaType") not in CONFIGS:
+        raise ImageLookupError("the reference leads to an artifact that is not a container image, such as a Helm chart")
+    return _digest(config, "the manifest's config")
 
 
 def _index(found: Mapping[str, Any]) -> Index:
@@ -185,14 +179,11 @@ def read_config(body: bytes) -> tuple[Mapping[str, str], str]:
 
     The architecture is empty if the configuration has none. Raises ImageLookupError.
     """
-    with PARSING:
-        found = read_json(body, "the image configuration")
-        if found.get("os", "linux") != "linux":
-            raise ImageLookupError("the image is not for Linux")
-        inner = found.get("config") or {}
-        if not isinstance(inner, dict):
-            raise ImageLookupError("config in the image configuration is not a JSON object")
-        return MappingProxyType(_env(inner.get("Env") or [])), architecture_in(found.get("architecture"))
+    found = read_json(body, "the image configuration")
+    if found.get("os", "linux") != "linux":
+        raise ImageLookupError("the image is not for Linux")
+    inner = _object(found.get("config") or {}, "config in the image configuration")
+    return MappingProxyType(_env(inner.get("Env") or [])), architecture_in(found.get("architecture"))
 
 
 def _env(entries: object) -> dict[str, str]:

@@ -85,7 +85,8 @@ class PagedList:
             try:
                 metadata, items = self._page(query)
             except RefusedError as refusal:
-                if not self._goes_on_after(refusal):
+                self._expiries += 1
+                if refusal.status != _EXPIRED or not self._listed.goes_on or self._expiries > _MOST_EXPIRIES:
                     raise
                 query["continue"] = refusal.rest
                 continue
@@ -119,10 +120,6 @@ class PagedList:
                 raise AnswerError("the answer to a list is no list")
             self._after_page = _remaining(metadata)
             return metadata, items
-
-    def _goes_on_after(self, refusal: RefusedError) -> bool:
-        self._expiries += 1
-        return refusal.status == _EXPIRED and self._listed.goes_on and self._expiries <= _MOST_EXPIRIES
 
 
 def _remaining(metadata: Mapping[str, Any]) -> int | None:

@@ -10,8 +10,6 @@ from webhook.model.shape import FormatError, spelled
 
 _LONGEST_NAME = 255
 """Most characters of registry and repository together; Docker's limit."""
-_LONGEST_KEPT = 512
-"""Most characters of a reference that is cached."""
 _HUB = "docker.io"
 _HOST = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", re.ASCII)
 _PATH = re.compile(r"[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*)*", re.ASCII)
@@ -44,17 +42,13 @@ class ImageReference:
         return self.repository.removeprefix("library/")
 
 
+@lru_cache(maxsize=4096)
 def parse_reference(text: str) -> ImageReference:
-    """Read an image reference as Docker does. Raises FormatError.
+    """Read an image reference as Docker does. Raises FormatError. Only references are kept, and they are short.
 
     >>> str(parse_reference("python")), str(parse_reference("registry.corp:5000/ml/app:3"))
     ('docker.io/library/python:latest', 'registry.corp:5000/ml/app:3')
     """
-    return _parsed(text) if len(text) <= _LONGEST_KEPT else _parsed.__wrapped__(text)
-
-
-@lru_cache(maxsize=4096)
-def _parsed(text: str) -> ImageReference:
     rest, has_digest, digest = text.partition("@")
     if has_digest and _DIGEST.fullmatch(digest) is None:
         raise _fault(text, "what follows the @ is no digest")

@@ -85,12 +85,9 @@ def _is_fine(pod: Pod, settings: Settings, facts: Facts) -> bool:
     """Whether the namespace may use the pod's class, or the default class that Kubernetes gives a pod without one."""
     if not settings.allowed:
         return True
-    name = pod.priority_class or _default(facts.priority_classes())
+    classes = facts.priority_classes()
+    name = pod.priority_class or next((name for name in classes if classes[name].is_default), "")
     return bool(name) and (name == settings.name or any(matcher(glob).fullmatch(name) for glob in settings.allowed))
-
-
-def _default(classes: Mapping[str, PriorityClass]) -> str:
-    return next((name for name in classes if classes[name].is_default), "")
 
 
 def _is_default(name: str, classes: Mapping[str, PriorityClass]) -> bool:
