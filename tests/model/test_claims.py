@@ -9,7 +9,6 @@ from webhook.model.accelerators import BUILT_IN, Accelerators, Declared, Vendor
 from webhook.model.claims import CLAIM, TEMPLATE, Devices, PodResourceClaim, ResourceClaim, claim_from, claims_of
 
 GPUS = Devices("gpu.nvidia.com", 2)
-MANY = 10**30
 
 
 def claim(version: str, *requests: Any) -> dict[str, Any]:
@@ -94,7 +93,6 @@ def test_parameters_say_whether_gpus_are_shared_by_mps(make: Any, config: Any, b
         pytest.param(asked(count="2"), id="a text for a count"),
         pytest.param(asked(count=True), id="a boolean for a count"),
         pytest.param(asked(count=-1), id="fewer than none"),
-        pytest.param(asked(count=MANY), id="more than 64 bits"),
         pytest.param(asked(allocationMode="Some"), id="a mode of the future"),
         pytest.param({"firstAvailable": [asked(), {"name": "b"}]}, id="an alternative without a class"),
     ],

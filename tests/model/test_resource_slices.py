@@ -91,7 +91,7 @@ def test_slices_of_others_are_left_out(change: Any) -> None:
     [
         {"nodeName": 7, "pool": [], "devices": {}},
         {"pool": {"generation": "1", "resourceSliceCount": True, "name": {}}, "devices": [None, 7, "gpu"]},
-        {"pool": {"generation": -1, "resourceSliceCount": 2**70}, "devices": [{"attributes": [], "capacity": 3}]},
+        {"pool": {"generation": -1, "resourceSliceCount": -2}, "devices": [{"attributes": [], "capacity": 3}]},
         {
             "devices": [
                 {"basic": 4, "attributes": {"type": {"string": ["gpu"]}}, "capacity": {"memory": {"value": "x"}}}

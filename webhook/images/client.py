@@ -62,7 +62,6 @@ def parse_challenges(headers: Iterable[str]) -> dict[str, dict[str, str]]:
     return challenges
 
 
-
 def error_for_status(answer: HttpAnswer, what: str) -> ImageLookupError:
     """The error for a response whose status is not 200. `what` names what was requested."""
     host, status = answer.url.host, answer.status

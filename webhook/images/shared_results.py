@@ -126,7 +126,16 @@ def unpack(config_map: Mapping[str, Any]) -> Configs:
             )
             for reference, entry in entries.items()
         }
-    except (ArithmeticError, AttributeError, EOFError, LookupError, OSError, TypeError, ValueError, zlib.error) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        EOFError,
+        LookupError,
+        OSError,
+        TypeError,
+        ValueError,
+        zlib.error,
+    ) as error:
         raise FormatError(f"it is not what replicas write ({error})") from None
 
 

@@ -195,7 +195,9 @@ def _container(container: Mapping[str, Any], list_name: str, index: int, known: 
         env=env,
         mounts=each(container, "volumeMounts", _mount),
         memory_limit=positive(limits.get("memory")),
-        env_from=each(container, "envFrom", lambda one: text(one.get("prefix"), "prefix")) if "envFrom" in container else (),
+        env_from=each(container, "envFrom", lambda one: text(one.get("prefix"), "prefix"))
+        if "envFrom" in container
+        else (),
         is_sidecar=list_name == INIT and container.get("restartPolicy") == "Always",
         is_privileged=security.get("privileged") is True,
         has_claims=bool(unknown or resources.get("claims")),

@@ -143,9 +143,7 @@ class ExceptionSettings(CamelModel):
     """Namespaces of the pods: exact names and globs with `*` and `?`."""
     match: MatchSettings
     """Which pods are meant. All keys that are written have to hold."""
-    rules: (
-        Annotated[tuple[str, ...], *not_empty("names no rule; write at least one, or remove the key")] | None
-    ) = None
+    rules: Annotated[tuple[str, ...], *not_empty("names no rule; write at least one, or remove the key")] | None = None
     """Rules that refuse and complete none of these pods. What they find is recorded, in the mode below. `gpuQuota`
     means shared quotas, too."""
     mode: Literal["audit", "warn"] = "audit"

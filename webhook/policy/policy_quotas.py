@@ -81,7 +81,8 @@ INHERITED = frozenset({"claims", "gated", "groups", "models", "onLedgerFailure",
 
 _NAME = matching(
     DNS_LABEL,
-    "cannot be the name of a shared quota; write up to 63 lower-case letters, digits and inner dashes, such as research",
+    "cannot be the name of a shared quota; write up to 63 lower-case letters, digits and inner dashes, such as "
+    "research",
 )
 
 
@@ -90,9 +91,7 @@ class SharedQuotaSettings(gpu_quota.Settings):
 
     name: Annotated[str, AfterValidator(_NAME), Field(examples=["research"])]
     """Name of the shared quota; unique, and a DNS label. The name of its ledger is `shared.` followed by this name."""
-    namespaces: Annotated[
-        tuple[NamespaceGlob, ...], *not_empty("names no namespace; write at least one name or glob")
-    ]
+    namespaces: Annotated[tuple[NamespaceGlob, ...], *not_empty("names no namespace; write at least one name or glob")]
     """Namespaces whose pods count together: exact names and globs with `*` and `?`. A namespace may share several
     quotas; then all of them apply."""
     mode: Mode = Mode.ENFORCE

@@ -42,9 +42,7 @@ class NodeTaint(CamelModel):
 class Settings(RuleSettings):
     """Settings of `gpuNodesForGpuPods`."""
 
-    taints: Annotated[
-        tuple[NodeTaint, ...], *not_empty("names no taint; write at least one, or disable the rule")
-    ] = (
+    taints: Annotated[tuple[NodeTaint, ...], *not_empty("names no taint; write at least one, or disable the rule")] = (
         NodeTaint(key="nvidia.com/gpu"),
         NodeTaint(key="amd.com/gpu"),
         NodeTaint(key="gpu.intel.com/i915"),

@@ -71,9 +71,7 @@ _label_value = matching(
     r"[A-Za-z0-9*?]([A-Za-z0-9*?._-]{0,61}[A-Za-z0-9*?])?",
     "cannot be a label value; write up to 63 letters, digits and inner - _ ., and no wildcards but * and ?",
 )
-LabelValue = Annotated[
-    str, AfterValidator(_label_value), Field(json_schema_extra={"minLength": 1, "maxLength": 63})
-]
+LabelValue = Annotated[str, AfterValidator(_label_value), Field(json_schema_extra={"minLength": 1, "maxLength": 63})]
 """A value of a node label, or a glob of values."""
 Labels = Annotated[
     Mapping[LabelKey, Annotated[tuple[LabelValue, ...], *SOME_VALUES]],

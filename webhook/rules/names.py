@@ -22,7 +22,6 @@ from webhook.model.wording import closest, hint
 from webhook.quota.amounts import MIG_RESOURCES, is_unknown_slice
 from webhook.yaml_files.camel_model import matching
 
-
 _WORD = "[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 _DOMAIN = "[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 

@@ -58,8 +58,8 @@ class ServerSettings:
     graceful_seconds: float = 10.0
     """Time for requests in flight after that. A request that does not arrive within 2 s of that gets a 503."""
     max_body_bytes: int = 7 * 2**20
-    """Larger bodies are answered with 413, and bodies without Content-Length with 411. The API server accepts objects of
-    about 3 MiB, and an UPDATE carries two of them."""
+    """Larger bodies are answered with 413, and bodies without Content-Length with 411. The API server accepts objects
+    of about 3 MiB, and an UPDATE carries two of them."""
     keepalive_seconds: float = 120.0
     """Time that an idle connection is kept: longer than the 90 s after which the API server closes it."""
     handshake_seconds: float = 5.0

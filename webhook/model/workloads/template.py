@@ -124,8 +124,9 @@ def count_of(value: object, otherwise: int | None) -> int | None:
 def annotated_count(annotations: Mapping[str, Any], keys: Iterable[str]) -> int | None:
     """The count in the first of these annotations that is there; None for 0, and where there is none."""
     written = next((annotations[key] for key in keys if key in annotations), None)
-    is_count = isinstance(written, str) and written.isascii() and written.isdigit() and len(written) < 10
-    return int(written) or None if is_count else None
+    if not isinstance(written, str) or not (written.isascii() and written.isdigit() and len(written) < 10):
+        return None
+    return int(written) or None
 
 
 def product(*counts: int | None) -> int | None:
