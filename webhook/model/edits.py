@@ -76,7 +76,7 @@ class Draft:
         """The last existing part on the way down `path`, copied for changes, and the number of keys that lead to it."""
         part: Any = self.object
         for depth, key in enumerate(path):
-            found = part[key] if not isinstance(part, dict) or key in part else None
+            found = None if part.__class__ is dict and key not in part else part[key]
             if found is None:
                 return part, depth
             if id(found) not in self._copies:

@@ -57,7 +57,7 @@ def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, 
     affinity = mapping(spec.get("affinity"), "affinity")
     lists = [name for name in (INIT, APP, EPHEMERAL) if spec.get(name) is not None]
     containers = tuple([container for name in lists for container in _containers(spec, name, known)])
-    reserving = reserved(containers, lambda one: [(each.resource, each.count) for each in one.gpu_requests])
+    reserving = reserved(containers, lambda one: [(gpu.accelerator.resource, gpu.count) for gpu in one.gpu_requests])
     gpus = {name: number for name, number in reserving.items() if number > 0}
     nodes = mapping(affinity.get("nodeAffinity"), *_NODES)
     beside = (
@@ -93,7 +93,9 @@ def _read(spec: Mapping[str, Any], pod: Mapping[str, Any], known: Accelerators, 
         active_deadline=_seconds(spec.get("activeDeadlineSeconds"), "activeDeadlineSeconds"),
         resource_claims=spec.get("resourceClaims"),
         stands_beside_pods=bool(beside) and _stands_beside_pods(beside, labels),
-        stands_within=tuple(dict.fromkeys([key for one in beside if (key := text_at(one, "topologyKey"))])),
+        stands_within=tuple(dict.fromkeys([key for one in beside if (key := text_at(one, "topologyKey"))]))
+        if beside
+        else (),
         says_how_it_spreads=bool(spec.get("topologySpreadConstraints")) or any(apart.values()),
         resources=resources,
         overhead=entries(spec.get("overhead"), "overhead"),
@@ -185,7 +187,7 @@ def _container(container: Mapping[str, Any], list_name: str, index: int, known: 
             gpu_requests.append(_gpu_request(gpu, requests, limits))
         elif known.may_be_gpus(resource) and (number := positive(amount)) is not None:
             unknown.append((resource, number))
-    env, used = each(container, "env", _env), listed(resources, "claims") if resources else []
+    env, claims = each(container, "env", _env), resources.get("claims")
     return Container(
         name=name,
         list_name=list_name,
@@ -200,8 +202,10 @@ def _container(container: Mapping[str, Any], list_name: str, index: int, known: 
         else (),
         is_sidecar=list_name == INIT and container.get("restartPolicy") == "Always",
         is_privileged=security.get("privileged") is True,
-        has_claims=bool(unknown or resources.get("claims")),
-        claims=tuple([ContainerClaim(text_at(one, "name"), text_at(one, "request")) for one in used]),
+        has_claims=bool(unknown or claims),
+        claims=tuple([ContainerClaim(text_at(one, "name"), text_at(one, "request")) for one in listed(claims)])
+        if claims
+        else (),
         unknown_classes=tuple(unknown),
         asks_gpu_attributes=not GPU_ATTRIBUTES.isdisjoint(amounts)
         and any(positive(amounts[name]) for name in GPU_ATTRIBUTES if name in amounts),
