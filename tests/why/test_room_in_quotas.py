@@ -158,6 +158,20 @@ def test_a_workload_that_lacks_pods_without_an_event_is_told_of_its_group(
     assert "gated-0" not in str(found.evidence)  # it holds nothing
 
 
+@pytest.mark.parametrize(("target", "reason"), [("train-0", "Gated"), ("deploy/train", "NoPods")])
+def test_no_limit_of_a_model_counts_before_the_model_is_selected(
+    cluster: SmallCluster, target: str, reason: str
+) -> None:
+    """Kueue selects a flavor for a pod, and a policy the nodes for the pods of a workload."""
+    required = [{"key": "nvidia.com/gpu.product", "operator": "In", "values": ["Tesla-T4"]}]
+    rules = {"gpuQuota": {"byModel": {"H100": 0, "T4": 4}}, "nodeAffinity": {"required": required}}
+    other = node("t")
+    other["metadata"]["labels"]["nvidia.com/gpu.product"] = "Tesla-T4"
+    cluster.add(other, pod(1, **GATED), {**workload("Deployment"), "metadata": named(workload(), "train")["metadata"]})
+    found = cluster.why(target, PolicySet.of(policy({}), {"team": policy(rules, name="team")})).explanation
+    assert str(found.code) == reason, found.message
+
+
 def test_without_a_quota_no_group_is_read(cluster: SmallCluster) -> None:
     cluster.add(MEMBER, group())
     cluster.why("train-0", POLICIES)

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any
 from uuid import uuid4
 
+from webhook import engine
 from webhook.audit.owners import reference_of
 from webhook.audit.quota_report import quotas_of_objects
 from webhook.engine.quota_requests import entered, requests_of_pod
@@ -34,6 +35,7 @@ from webhook.model.subject import subject_of
 from webhook.model.workloads import controller_of
 from webhook.outcome import Outcome
 from webhook.policy.policy_set import Policy, PolicySet
+from webhook.quota.quota_wording import is_unspecified
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import priority_class
 from webhook.why.held_back import gates_of
@@ -191,16 +193,20 @@ class ClusterView:
             return "", ""
         (ledgers, groups, scopes), is_gated = self._stored, bool(gates_of(raw))
         held = self.policies.in_force(self._namespace, lambda: subject_of(raw), self.now)
-        started = {**raw, "spec": {key: one for key, one in raw["spec"].items() if key != "schedulingGates"}}
+        started: Raw = {**raw, "spec": {key: one for key, one in raw["spec"].items() if key != "schedulingGates"}}
+        facts, is_stored = ClusterFacts(self._snapshot), bool(text(raw, "metadata", "uid"))
+        if not is_stored:
+            started = engine.mutate(started, held.policy, facts, namespace=self._namespace).object
         pod = pod_from_raw(started, self.accelerators, self._namespace)
         quotas = [one for one in held.quotas if one.quota.scope in scopes]
-        facts = facts_under(held.policy, ClusterFacts(self._snapshot))
-        wanted = replace(requests_of_pod(pod, self._namespace, quotas, facts, starts=is_gated), findings=())
+        wanted = requests_of_pod(pod, self._namespace, quotas, facts_under(held.policy, facts), starts=is_gated)
+        asked = [one for one in wanted.requests if not (is_gated and is_unspecified(one[1].demand, one[1].quota))]
+        wanted = replace(wanted, requests=tuple(asked), findings=())  # a queue may select the model yet
         if group is None and wanted.made_alike is not None:
             group = groups.of(started, self._namespace, SECONDS)
         requests = wanted.together(group)
         lacking = next(filter(None, (_lacking(one.group) for one in requests)), "")
-        if text(raw, "metadata", "uid") and not is_gated:
+        if is_stored and not is_gated:
             if not lacking:
                 return "", ""
             requests = [one if one.group is None else _of_next(one, one.group) for one in requests]
