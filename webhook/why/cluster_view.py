@@ -165,23 +165,21 @@ class ClusterView:
         return self._reader.is_missing("get", "nodes")
 
     @cached_property
-    def _stored(self) -> tuple[Ledgers, "_ReadGroups", tuple[QuotaScope, ...]] | None:
-        """The stored pods in ledgers, and of which quotas they are all; None without quotas or rights."""
+    def _stored(self) -> tuple[Ledgers, "_ReadGroups"] | None:
+        """The pods that the quotas of the namespace count, and groups; None without quotas, or without rights."""
         quotas = () if self.policies is None else self.policies.quotas_for(self._namespace)
-        places: dict[str, tuple[QuotaScope, ...]] = {self._namespace: (QuotaScope.NAMESPACE,)} if quotas else {}
-        if any(one.quota.scope is QuotaScope.SHARED for one in quotas):
-            places = {"": tuple(QuotaScope), **places}
-        for place, scopes in places.items():
-            self._read_facts()
-            facts, claims = ClusterFacts(self._snapshot), self._all(GROUP, CLAIM) or ()
-            raws = self._reader.items(PODS, place, "how much of the GPU quotas is free", selector=COUNTING)
-            pods = StaticPods(raws, lambda: self.now, accelerators=self.accelerators, claims=claims, known=facts)
-            if not self._reader.is_missing("list", "pods", place):
-                ledgers, groups = Ledgers(LedgerContext(MemoryStore(), pods)), _ReadGroups(self._reader, pods.members)
-                for one in quotas:
-                    ledgers.of(one.quota.key).prepare(one.quota, monotonic() + SECONDS)  # pods are counted once
-                return ledgers, groups, scopes
-        return None
+        if not quotas:
+            return None
+        self._read_facts()
+        facts, claims = ClusterFacts(self._snapshot), self._all(GROUP, CLAIM) or ()
+        place = "" if any(one.quota.scope is QuotaScope.SHARED for one in quotas) else self._namespace
+        raws = self._reader.items(PODS, place, "how much of the GPU quotas is free", selector=COUNTING)
+        pods = StaticPods(raws, lambda: self.now, accelerators=self.accelerators, claims=claims, known=facts)
+        ledgers = Ledgers(LedgerContext(MemoryStore(), pods))
+        for one in quotas:
+            ledgers.of(one.quota.key).prepare(one.quota, monotonic() + SECONDS)  # pods are counted once
+        is_missing = self._reader.is_missing("list", "pods", place)
+        return None if is_missing else (ledgers, _ReadGroups(self._reader, pods.members))
 
     def refused(self, raw: Raw, group: FoundGroup | None = None) -> tuple[str, str]:
         """Why quotas would refuse a pod that is new, or loses its gates now, or the rest of the group of another one.
@@ -191,15 +189,14 @@ class ClusterView:
         """
         if self.policies is None or self._stored is None:
             return "", ""
-        (ledgers, groups, scopes), is_gated = self._stored, bool(gates_of(raw))
+        (ledgers, groups), is_gated = self._stored, bool(gates_of(raw))
         held = self.policies.in_force(self._namespace, lambda: subject_of(raw), self.now)
         started: Raw = {**raw, "spec": {key: one for key, one in raw["spec"].items() if key != "schedulingGates"}}
         facts, is_stored = ClusterFacts(self._snapshot), bool(text(raw, "metadata", "uid"))
         if not is_stored:
             started = engine.mutate(started, held.policy, facts, namespace=self._namespace).object
         pod = pod_from_raw(started, self.accelerators, self._namespace)
-        quotas = [one for one in held.quotas if one.quota.scope in scopes]
-        wanted = requests_of_pod(pod, self._namespace, quotas, facts_under(held.policy, facts), starts=is_gated)
+        wanted = requests_of_pod(pod, self._namespace, held.quotas, facts_under(held.policy, facts), starts=is_gated)
         asked = [one for one in wanted.requests if not (is_gated and is_unspecified(one[1].demand, one[1].quota))]
         wanted = replace(wanted, requests=tuple(asked), findings=())  # a queue may select the model yet
         if group is None and wanted.made_alike is not None:
