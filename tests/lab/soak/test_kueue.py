@@ -35,12 +35,16 @@ exec "$@"
 """Starts Kueue with an /etc of its own: it takes the certificate of its metrics from there and from nowhere else."""
 
 
-def parts() -> Path:
-    """The manifests in the module that the program was built from."""
-    lines = subprocess.run(["go", "version", "-m", str(KUEUE)], check=True, capture_output=True, text=True).stdout
-    version = next(line.split()[2] for line in lines.splitlines() if line.split()[:1] == ["mod"])
+def module_of(program: str) -> Path:
+    """The folder of the module that a program was built from."""
+    lines = subprocess.run(["go", "version", "-m", program], check=True, capture_output=True, text=True).stdout
+    name, version = next(line.split()[1:3] for line in lines.splitlines() if line.split()[:1] == ["mod"])
     cache = subprocess.run(["go", "env", "GOMODCACHE"], check=True, capture_output=True, text=True).stdout.strip()
-    return Path(cache) / f"sigs.k8s.io/kueue@{version}/config/components"
+    return Path(cache) / f"{name}@{version}"
+
+
+def parts() -> Path:
+    return module_of(str(KUEUE)) / "config/components"
 
 
 def webhooks(port: int, bundle: str) -> Iterator[dict[str, Any]]:
