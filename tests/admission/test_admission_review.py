@@ -13,13 +13,7 @@ from hypothesis import strategies as st
 from tests.build import pod, review
 from tests.golden import golden
 from tests.strategies import checked, json_values
-from webhook.admission.admission_review import (
-    AdmissionRequest,
-    AdmissionResponse,
-    UnansweredError,
-    parse,
-    render,
-)
+from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse, UnansweredError, parse, render
 
 
 def parsed(**changes: Any) -> AdmissionRequest:
@@ -204,9 +198,4 @@ def test_a_patch_is_a_json_patch_in_base64() -> None:
     patch = [{"op": "add", "path": "/spec/runtimeClassName", "value": "nvidia"}]
     found = response(AdmissionResponse(is_allowed=True, patch=patch, warnings=["w"], audit_annotations={"policy": "p"}))
     assert json.loads(base64.b64decode(found.pop("patch"))) == patch
-    assert found == {
-        "allowed": True,
-        "patchType": "JSONPatch",
-        "warnings": ["w"],
-        "auditAnnotations": {"policy": "p"},
-    }
+    assert found == {"allowed": True, "patchType": "JSONPatch", "warnings": ["w"], "auditAnnotations": {"policy": "p"}}

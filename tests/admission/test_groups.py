@@ -176,10 +176,7 @@ def test_a_group_that_a_queue_lets_start_is_read_when_its_gates_go(site, cluster
     old = {**raw, "spec": {**raw["spec"], "schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}}
     assert validate(site, old) == ""
     assert cluster.asked == []
-    cluster.objects[path] = {
-        **workload,
-        "status": {"admission": {"podSetAssignments": [{"name": "main", "count": 3}]}},
-    }
+    cluster.objects[path] = {**workload, "status": {"admission": {"podSetAssignments": [{"name": "main", "count": 3}]}}}
     assert "Workload w needs 3 GPUs for 3 pods together" in validate(site, raw, operation="UPDATE", old=old)
     assert site.entered == set()
 

@@ -11,7 +11,7 @@ import pytest
 from tests.build import container, pod, review
 from tests.replicas import Replica
 from webhook.admission.admission_review import UnansweredError
-from webhook.admission.endpoint import MOST_OF_A_REVIEW, SMALL, Room, memory_of
+from webhook.admission.app import MOST_OF_A_REVIEW, SMALL, Room, memory_of
 
 MEBIBYTE = 2**20
 
@@ -102,7 +102,7 @@ def heavy() -> bytes:
 def test_a_review_that_would_take_too_much_memory_is_refused_before_it_is_parsed(
     replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("webhook.admission.endpoint.parse", None)
+    monkeypatch.setattr("webhook.admission.app.parse", None)
     body = heavy()
     answer = replica.client.post("/validate", data=body, content_type="application/json")
     assert (answer.status_code, answer.text) == (
@@ -114,7 +114,7 @@ def test_a_review_that_would_take_too_much_memory_is_refused_before_it_is_parsed
 
 
 def test_a_large_review_that_finds_no_room_is_sent_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.admission.endpoint.Room", lambda size=0, most_waiting=0: Room(size, most_waiting))
+    monkeypatch.setattr("webhook.admission.app.Room", lambda size=0, most_waiting=0: Room(size, most_waiting))
     replica = Replica(tmp_path / "policies")
     large = review(pod(1, annotations={"note": "x" * SMALL}))
     answer = replica.client.post("/validate", json=large)

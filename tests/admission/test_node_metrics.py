@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.admission.metrics import MOST_PAIRS, Metrics, count_nodes, show_nodes
-from webhook.admission.series import OTHER
+from webhook.admission.metrics import MOST_PAIRS, OTHER, Metrics, count_nodes, show_nodes
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.drivers import Branch
 from webhook.facts.snapshot import EMPTY, Snapshot

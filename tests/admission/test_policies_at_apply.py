@@ -52,10 +52,7 @@ def changed(replica: Replica, files: Mapping[str, str], **metadata: Any) -> dict
 )
 def test_a_mistake_is_refused_with_file_line_and_key(replica: Replica, operation: str, old: Any) -> None:
     answer = replica.ask("/policies", config_map(MISTAKEN), operation, old=old)
-    assert (answer["allowed"], answer["status"]) == (
-        False,
-        {"code": 403, "reason": "Forbidden", "message": REFUSAL},
-    )
+    assert (answer["allowed"], answer["status"]) == (False, {"code": 403, "reason": "Forbidden", "message": REFUSAL})
 
 
 @pytest.mark.parametrize(

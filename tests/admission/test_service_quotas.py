@@ -236,11 +236,7 @@ def test_a_replica_with_an_inventory_counts_its_pods_and_keeps_ledgers_in_memory
         status, _, body = replica.ask("/validate?timeout=10s", review(raw))
         assert status == 200
         said.append(json.loads(body)["response"].get("status", {}).get("message", ""))
-    assert said == [
-        FULL,
-        "",
-        full(2),
-    ]
+    assert said == [FULL, "", full(2)]
     assert replica.metric("gpu_policy_quota_refused_total", quota=KEY) == 2
     eventually(lambda: replica.metric("gpu_policy_quota_hard", quota=KEY, limit="gpus") == 4)
 

@@ -145,9 +145,7 @@ def test_what_is_in_no_namespace_has_the_default_although_a_glob_is_for_all() ->
         "spec": {
             "template": {
                 "spec": {
-                    "replicatedJobs": [
-                        {"name": "node", "template": {"spec": {"template": {"spec": pod(9)["spec"]}}}},
-                    ]
+                    "replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": pod(9)["spec"]}}}}]
                 }
             }
         },

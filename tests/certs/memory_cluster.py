@@ -8,7 +8,7 @@ from typing import Any
 from cryptography.x509 import Certificate
 
 from certs.cluster import ChangedError, ClusterError, Json, SecretPlace
-from certs.trust import trusted_by
+from certs.keeper import trusted_by
 
 SECRET = SecretPlace("gpu-policy", "gpu-policy-tls")
 CONFIGURATIONS = ("/apis/mutating/gpu-policy", "/apis/validating/gpu-policy")

@@ -64,10 +64,7 @@ def test_a_new_authority_is_announced_before_it_issues_and_the_former_stays() ->
     announced = plan(renewed, TERMS, at(late))
     assert announced.reasons == ("the authority ends 2039-12-30",)
     assert announced.material.serving == renewed.serving
-    assert set(announced.material.bundle) == {
-        material.authority.certificate,
-        announced.material.authority.certificate,
-    }
+    assert set(announced.material.bundle) == {material.authority.certificate, announced.material.authority.certificate}
     assert plan(announced.material, TERMS, at(late, announced=False)).reasons == ()
     switched = plan(announced.material, TERMS, at(late))
     assert switched.reasons == ("the new authority has been announced for long enough",)

@@ -8,7 +8,7 @@ import pytest
 
 from certs.authority import CertificateError, issue, new_authority, trusted_until
 from certs.cluster import ClusterError
-from certs.trust import CertificateWitness
+from certs.keeper import CertificateWitness
 from tests.certs.memory_cluster import CONFIGURATIONS, MemoryCluster
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -81,8 +81,7 @@ def test_people_find_counts_times_and_the_first_errors_in_it() -> None:
 def test_the_worst_namespaces_are_kept_by_name_and_the_others_together() -> None:
     many = [f"team-{number:04}" for number in range(1000)]
     report = replace(
-        empty(),
-        findings=(*findings(*many, level=Level.WARN), *findings("team-0999"), *findings("team-0500", count=2)),
+        empty(), findings=(*findings(*many, level=Level.WARN), *findings("team-0999"), *findings("team-0500", count=2))
     )
     rows = kept(report)["namespaces"]
     assert len(rows) == MOST_NAMESPACES + 1

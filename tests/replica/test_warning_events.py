@@ -113,13 +113,7 @@ class Team:
         wanted = {"a": owners[0]["name"] if owners else name}
         metadata = {"name": name, "labels": wanted, "ownerReferences": list(owners)}
         made = self.stored("/apis/apps/v1", f"{kind.lower()}s", {"metadata": metadata, "spec": spec})
-        return {
-            "apiVersion": "apps/v1",
-            "kind": kind,
-            "name": name,
-            "uid": made["metadata"]["uid"],
-            "controller": True,
-        }
+        return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": made["metadata"]["uid"], "controller": True}
 
     def pod(self, owner: dict[str, Any], name: str = "web-1") -> dict[str, Any]:
         """A stored pod of a controller, which stays although real controllers do not want it."""

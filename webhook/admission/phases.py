@@ -17,14 +17,7 @@ from webhook.model.json_parts import mapped
 from webhook.model.shape import ShapeError, mapping, shortened
 from webhook.model.subject import subject_of
 from webhook.model.workloads import is_made_or_ending, is_pod
-from webhook.outcome import (
-    LONGEST_LINE,
-    MOST_REFUSED,
-    MOST_VIOLATIONS,
-    MOST_WARNED,
-    Outcome,
-    printable,
-)
+from webhook.outcome import LONGEST_LINE, MOST_REFUSED, MOST_VIOLATIONS, MOST_WARNED, Outcome, printable
 from webhook.policy.config_maps import Checked, check_files, files_of
 from webhook.policy.policy_set import InForce, PolicySet
 from webhook.policy.policy_store import PolicyStore

@@ -17,8 +17,7 @@ import orjson
 from prometheus_client import CollectorRegistry
 
 from certs.cluster import ChangedError, ClusterError
-from webhook.admission.metrics import Metrics
-from webhook.admission.series import OTHER, Labels, ScrapedGauge, Values
+from webhook.admission.metrics import OTHER, Labels, Metrics, ScrapedGauge, Values
 from webhook.audit.report import AuditReport, Level
 from webhook.kubernetes.api_server import ApiServer
 from webhook.model.wording import cut

@@ -85,14 +85,12 @@ class Resolver:
         found = look_up_all(
             images, RegistryClient(self._allowed, self._credentials).look_up, self._allowed, self._store
         )
-        return {image: _not_asked(image) if info is NOT_LOOKED_UP else info for image, info in found.items()}
+        text = "{} was not queried, because it is not in the list of registries; list it in the file of --registries"
+        return {
+            image: ImageInfo(problem=text.format(parse_reference(image).registry)) if info is NOT_LOOKED_UP else info
+            for image, info in found.items()
+        }
 
 
 def _store(place: ConfigMapPlace | None, kubeconfig: Path | None) -> ConfigMapStore | None:
     return None if place is None else ConfigMapStore(ApiServer(kubeconfig), place.namespace, place.name)
-
-
-def _not_asked(image: str) -> ImageInfo:
-    registry = parse_reference(image).registry
-    reason = "it is not in the list of registries; list it in the file of --registries"
-    return ImageInfo(problem=f"{registry} was not queried, because {reason}")

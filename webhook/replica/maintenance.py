@@ -10,8 +10,7 @@ from typing import Any
 
 from certs.authority import CertificateError
 from certs.cluster import ClusterError, Kept
-from certs.keeper import CertificateKeeper
-from certs.trust import CertificateWitness
+from certs.keeper import CertificateKeeper, CertificateWitness
 from webhook.admission.metrics import Metrics
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.webhook_configurations import (

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from webhook.admission.metrics import Metrics
-from webhook.admission.series import FirstNames, Labels, ScrapedGauge, Values
+from webhook.admission.metrics import FirstNames, Labels, Metrics, ScrapedGauge, Values
 from webhook.engine.quota_usage import quota_usages, statuses
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.context import LEAST_IDLE, LONGEST_ROUND, LedgerContext, LedgerTiming, Observer, ReconcileIntervals
@@ -66,53 +66,27 @@ class QuotaMetrics(Observer):
         )
         for operation in ("reserve", "look_up"):
             self._durations.labels(operation)
-        limits = "limit: gpus, model:<name>, resource:<name>; in GPUs, or units of the resource."
-        shown: Sequence[tuple[str, str, Labels, Callable[[], Values]]] = (
-            (
-                "used",
-                f"In use of a quota, by {limits}",
-                ("quota", "limit"),
-                lambda: self._by_limit(lambda usage: usage.used),
-            ),
-            (
-                "used_by_claims",
-                "The part of gpu_policy_quota_used that resource claims count.",
-                ("quota", "limit"),
-                lambda: self._by_limit(lambda usage: usage.by_claims),
-            ),
-            (
-                "gated",
-                "What pods with scheduling gates will use of a quota when they start; no part of used.",
-                ("quota", "limit"),
-                lambda: self._by_limit(_gated),
-            ),
-            (
-                "hard",
-                f"What a quota allows, by {limits}",
-                ("quota", "limit"),
-                lambda: self._by_limit(lambda usage: {limit: limit.hard for limit in usage.quota.limits}),
-            ),
-            (
-                "entries",
-                "Pods entered in the ledger of a quota.",
-                ("quota",),
-                lambda: {key: float(usage.entries) for key, usage in self._shown()},
-            ),
-            (
-                "unconfirmed",
-                "Entries of a quota whose pods are not stored, as far as this replica knows.",
-                ("quota",),
-                lambda: {key: float(usage.unconfirmed) for key, usage in self._shown()},
-            ),
-            (
-                "reconcile_age_seconds",
-                "Seconds since this replica last compared every ledger with the pods of the cluster.",
-                (),
-                age,
-            ),
-        )
-        for name, text, labels, read in shown:
+
+        def show(name: str, text: str, labels: Labels, read: Callable[[], Values]) -> None:
             ScrapedGauge(f"gpu_policy_quota_{name}", text, labels, read, registry=registry)
+
+        limits = "limit: gpus, model:<name>, resource:<name>; in GPUs, or units of the resource."
+        claimed = "The part of gpu_policy_quota_used that resource claims count."
+        gated = "What pods with scheduling gates will use of a quota when they start; no part of used."
+        by_limit: Mapping[str, tuple[str, Callable[[Usage], Mapping[Limit, Fraction]]]] = {
+            "used": (f"In use of a quota, by {limits}", lambda usage: usage.used),
+            "used_by_claims": (claimed, lambda usage: usage.by_claims),
+            "gated": (gated, lambda usage: {one: usage.gated.get(one, Fraction(0)) for one in usage.quota.limits}),
+            "hard": (f"What a quota allows, by {limits}", lambda usage: {one: one.hard for one in usage.quota.limits}),
+        }
+        for name, (text, of) in by_limit.items():
+            show(name, text, ("quota", "limit"), partial(self._by_limit, of))
+        text = "Pods entered in the ledger of a quota."
+        show("entries", text, ("quota",), lambda: {key: float(one.entries) for key, one in self._shown()})
+        text = "Entries of a quota whose pods are not stored, as far as this replica knows."
+        show("unconfirmed", text, ("quota",), lambda: {key: float(one.unconfirmed) for key, one in self._shown()})
+        text = "Seconds since this replica last compared every ledger with the pods of the cluster."
+        show("reconcile_age_seconds", text, (), age)
 
     def reserved(self, key: str, seconds: float) -> None:
         self._durations.labels("reserve").observe(seconds)
@@ -139,16 +113,10 @@ class QuotaMetrics(Observer):
 
     def _by_limit(self, of: Callable[[Usage], Mapping[Limit, Fraction]]) -> Mapping[Labels, float]:
         return {
-            (key, _label(limit)): float(amount) for key, usage in self._shown() for limit, amount in of(usage).items()
+            (key, "gpus" if limit.measure is Measure.GPUS else f"{limit.measure}:{limit.name}"): float(amount)
+            for key, usage in self._shown()
+            for limit, amount in of(usage).items()
         }
-
-
-def _label(limit: Limit) -> str:
-    return "gpus" if limit.measure is Measure.GPUS else f"{limit.measure}:{limit.name}"
-
-
-def _gated(usage: Usage) -> Mapping[Limit, Fraction]:
-    return {limit: usage.gated.get(limit, Fraction(0)) for limit in usage.quota.limits}
 
 
 _ROUNDS = 1 / 9

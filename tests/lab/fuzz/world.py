@@ -13,7 +13,7 @@ from tests.lab.fuzz.cluster import NODES, PRIORITY_CLASSES, RUNTIME_CLASSES, TEM
 from tests.ledger.small_cluster import LateView, Truth
 from tests.rules.every_rule import CASES
 from webhook.admission.admission_review import AdmissionRequest
-from webhook.admission.endpoint import ReviewEndpoint
+from webhook.admission.app import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.phases import Decision
 from webhook.admission.service import Service

@@ -12,7 +12,7 @@ from tests.build import patch_of, patched_by, review
 from tests.lab.benchmarks.cluster import PRIORITY_CLASS, nodes
 from tests.ledger.small_cluster import LateView, Truth
 from tests.rules.every_rule import enforced
-from webhook.admission.endpoint import ReviewEndpoint
+from webhook.admission.app import ReviewEndpoint
 from webhook.admission.metrics import Metrics
 from webhook.admission.service import Service
 from webhook.facts.live import StaticFacts
