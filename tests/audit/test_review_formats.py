@@ -64,12 +64,7 @@ def test_json_is_the_contract_word_for_word() -> None:
             }
         ],
         "errors": [
-            {
-                "source": "b.yaml",
-                "document": 3,
-                "line": 17,
-                "message": "a git conflict marker; resolve the conflict",
-            }
+            {"source": "b.yaml", "document": 3, "line": 17, "message": "a git conflict marker; resolve the conflict"}
         ],
     }
 

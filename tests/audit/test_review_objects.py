@@ -5,16 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.build import (
-    NAMESPACE,
-    WORKLOADS,
-    against,
-    pod,
-    policies,
-    policy,
-    requests_only,
-    workload,
-)
+from tests.build import NAMESPACE, WORKLOADS, against, pod, policies, policy, requests_only, workload
 from tests.ledger.small_cluster import seen_pod
 from tests.rules.every_rule import INJECTING
 from webhook.audit.documents import Document, DocumentError, read_text

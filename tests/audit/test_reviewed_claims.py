@@ -45,10 +45,7 @@ def test_an_audit_has_the_finding_at_the_place_in_the_object() -> None:
     assert (report.counts, report.exit_status()) == (Counts(claims=1, refused=1), 1)
 
 
-@pytest.mark.parametrize(
-    ("mode", "counts"),
-    [("warn", Counts(claims=1, warned=1)), ("audit", Counts(claims=1))],
-)
+@pytest.mark.parametrize(("mode", "counts"), [("warn", Counts(claims=1, warned=1)), ("audit", Counts(claims=1))])
 def test_the_mode_of_the_rule_counts(mode: str, counts: Counts) -> None:
     denied: dict[str, Any] = {"mode": mode, "deviceClasses": {"denied": ["*.example.com"]}}
     report = audited(BAD, using=policies({"resourceClaims": denied}))

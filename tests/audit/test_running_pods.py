@@ -62,8 +62,7 @@ def test_pods_that_run_are_not_refused_because_of_themselves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "level", "status"),
-    [("enforce", Level.REFUSE, 1), ("warn", Level.WARN, 0), ("audit", Level.AUDIT, 0)],
+    ("mode", "level", "status"), [("enforce", Level.REFUSE, 1), ("warn", Level.WARN, 0), ("audit", Level.AUDIT, 0)]
 )
 def test_a_quota_of_which_too_much_is_in_use_is_a_finding_about_its_namespace(
     mode: str, level: Level, status: int

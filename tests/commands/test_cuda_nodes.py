@@ -21,11 +21,7 @@ def gpu_node(name: str, driver: str, product: str, gpus: int, **labels: str) -> 
     return node(name, labels={**of_gpu, "kubernetes.io/arch": "amd64", **labels}, taints=[GPU_TAINT], capacity=capacity)
 
 
-V100 = {
-    "nvidia.com/gpu.count": "4",
-    "nvidia.com/gpu.replicas": "4",
-    "nvidia.com/gpu.sharing-strategy": "time-slicing",
-}
+V100 = {"nvidia.com/gpu.count": "4", "nvidia.com/gpu.replicas": "4", "nvidia.com/gpu.sharing-strategy": "time-slicing"}
 """Four GPUs, each shared by four."""
 
 

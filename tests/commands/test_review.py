@@ -90,18 +90,8 @@ def test_standard_input_is_reviewed(here: Path) -> None:
 def test_a_broken_file_is_named_with_its_line_and_the_rest_is_reviewed(here: Path) -> None:
     document = review_json("broken.yaml", "missing.yaml", "good.yaml", "bad.yaml")
     assert document["errors"] == [
-        {
-            "source": "broken.yaml",
-            "document": 1,
-            "line": 3,
-            "message": "a git conflict marker; resolve the conflict",
-        },
-        {
-            "source": "missing.yaml",
-            "document": 0,
-            "line": None,
-            "message": "cannot be read: No such file or directory",
-        },
+        {"source": "broken.yaml", "document": 1, "line": 3, "message": "a git conflict marker; resolve the conflict"},
+        {"source": "missing.yaml", "document": 0, "line": None, "message": "cannot be read: No such file or directory"},
     ]
     assert [item["allowed"] for item in document["items"]] == [True, False]
 

@@ -100,8 +100,7 @@ def test_the_kubelet_waits_longer_than_a_replica_needs_to_drain_and_to_stop(seco
     ],
 )
 def test_pods_are_replaced_only_for_what_they_cannot_take_up_as_they_run(
-    values: dict[str, Any],
-    restarts: bool,
+    values: dict[str, Any], restarts: bool
 ) -> None:
     before, after = (rendered(one).one("Deployment")["spec"]["template"] for one in ({}, values))
     assert (before != after) is restarts

@@ -95,7 +95,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         "grafanaDashboard": {"enabled": False},
     },
     "cert-manager with an authority of our own": {
-        "certificates": {"source": "certManager", "certManager": {"duration": "720h", "renewBefore": "240h"}},
+        "certificates": {"source": "certManager", "certManager": {"duration": "720h", "renewBefore": "240h"}}
     },
     "cert-manager and an address instead of a Service": {
         "certificates": {
@@ -202,7 +202,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
             "successfulJobsHistoryLimit": 0,
             "failedJobsHistoryLimit": 1,
             "resources": {"limits": {"memory": "1Gi"}},
-        },
+        }
     },
     "a second release, and a patient API server": {
         "fullnameOverride": "gpu-policy-staging",
@@ -218,7 +218,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
             "enabled": True,
             "extraRules": [{"group": "ml.example.com", "resources": ["trainings"]}],
             "timeoutSeconds": 2,
-        },
+        }
     },
     "nothing is said of workloads": {"workloads": {"enabled": False}},
     "policies are checked when they are mounted": {"policies": {"checkAtApply": False}},

@@ -19,11 +19,10 @@ from tests.e2e.installation import NAMESPACE, SERVICE, Installation
 from tests.e2e.load_balancer import free_ports
 from tests.e2e.objects import POLICIES
 from webhook.doctor.checklist import CHECKS, examine
-from webhook.doctor.cluster import DoctorCluster
 from webhook.doctor.configurations import POLICIES_ENTRY
 from webhook.doctor.doctor_report import DoctorFinding, DoctorReport, Status
+from webhook.doctor.installation import DoctorCluster, Place
 from webhook.doctor.installation import Installation as Examined
-from webhook.doctor.installation import Place
 from webhook.doctor.sent_objects import WORKLOADS_ENTRY
 from webhook.kubernetes.kubeconfig import find_server
 

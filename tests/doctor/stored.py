@@ -12,9 +12,8 @@ import yaml
 
 from certs.authority import issue, new_authority
 from tests.deploy.manifests import shipped
-from webhook.doctor.cluster import DoctorCluster, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, Status
-from webhook.doctor.installation import Installation, Place
+from webhook.doctor.installation import DoctorCluster, Installation, Place, UnavailableError
 
 Raw = dict[str, Any]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.control_plane import ControlPlane
-from webhook.doctor import cluster as module
-from webhook.doctor.cluster import DoctorCluster, UnavailableError
+from webhook.doctor import installation as module
+from webhook.doctor.installation import DoctorCluster, UnavailableError
 from webhook.kubernetes.api_server import ApiServer
 
 

@@ -28,9 +28,8 @@ from tests.doctor.stored import (
     wrong,
 )
 from webhook.doctor.checklist import CHECKS, examine
-from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import Status
-from webhook.doctor.installation import Installation, Place
+from webhook.doctor.installation import Installation, Place, UnavailableError
 
 LOOKS = {check.key: check.look for check in CHECKS}
 POLICIES_CHECK = next(check for check in CHECKS if check.key == "policies")
@@ -57,10 +56,7 @@ def test_clocks_that_are_apart_are_a_warning() -> None:
     cluster = Stored({})
     cluster.clock_skew = 40.0
     (finding,) = LOOKS["clock"](Installation(cluster, Place()))
-    assert (finding.status, finding.found) == (
-        Status.WARNING,
-        "this machine's clock is 40 s ahead of the API server's",
-    )
+    assert (finding.status, finding.found) == (Status.WARNING, "this machine's clock is 40 s ahead of the API server's")
 
 
 def test_an_installation_of_another_name_is_looked_for_there() -> None:

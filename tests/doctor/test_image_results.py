@@ -15,10 +15,7 @@ from webhook.doctor.shared_objects import image_results
 from webhook.images.shared_results import KEY, pack
 
 PATH = "/api/v1/namespaces/gpu-policy/configmaps/gpu-policy-images"
-RESULTS = {
-    "docker.io/library/a:1": (1, config("a")),
-    "docker.io/library/b:1": (2, config("b")),
-}
+RESULTS = {"docker.io/library/a:1": (1, config("a")), "docker.io/library/b:1": (2, config("b"))}
 
 
 def said(deployment: dict[str, Any], objects: dict[str, Any]) -> list[DoctorFinding]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from webhook.doctor.cluster import UnavailableError
-from webhook.doctor.installation import changed_at, of_config_maps
+from webhook.doctor.installation import UnavailableError, changed_at, of_config_maps
 from webhook.policy.loader import load
 from webhook.yaml_files.file_errors import FileErrors
 

@@ -8,9 +8,8 @@ import pytest
 
 from tests.deploy.manifests import shipped
 from tests.doctor.stored import NOW
-from webhook.doctor.cluster import DoctorCluster, UnavailableError
 from webhook.doctor.doctor_report import Status
-from webhook.doctor.installation import Installation, Place
+from webhook.doctor.installation import DoctorCluster, Installation, Place, UnavailableError
 from webhook.doctor.replicas import disruption_budget, port, served_policies, spread
 
 MINE = {"matchLabels": {"app.kubernetes.io/name": "gpu-policy"}}

@@ -7,7 +7,7 @@ from typing import Any
 from tests.deploy.manifests import needs_helm, rendered
 from tests.golden import golden
 from webhook.doctor.installation import Place, WebhookDeployment
-from webhook.doctor.rights import needed
+from webhook.doctor.replicas import needed
 
 
 def granted(role: dict[str, Any]) -> Iterator[tuple[str, str, str, str, str]]:

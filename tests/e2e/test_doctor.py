@@ -9,7 +9,7 @@ from tests.command_line import gpu_policy
 from tests.doctor.breaks import needs_address
 from tests.doctor.site import Site, said, wrong
 from tests.e2e.control_plane import TENANT_TOKEN
-from webhook.doctor.cluster import DoctorCluster
+from webhook.doctor.installation import DoctorCluster
 from webhook.kubernetes.kubeconfig import find_server
 
 pytestmark = pytest.mark.e2e

@@ -8,8 +8,7 @@ from click.testing import CliRunner, Result
 
 from webhook.commands.test import test
 from webhook.policy_tests.files import PolicyTestInputs
-from webhook.policy_tests.results import CaseResult, Results
-from webhook.policy_tests.running import run
+from webhook.policy_tests.running import CaseResult, Results, run
 
 POLICY = {
     "_default.yaml": {

@@ -80,10 +80,7 @@ def test_a_mistake_in_a_directory_of_policies_names_its_file_and_is_told_in_full
         write(tmp_path / name, HEAD + "  policies: policies\n" + CASE)
     lines = gpu_policy_test(tmp_path).stdout.splitlines()
     fault = f"{tmp_path / 'policies' / '_default.yaml'}:1: spec: missing; write a map"
-    assert [line.strip() for line in lines if fault in line] == [
-        f"unusable  {fault}",
-        f"unusable  {fault} (as above)",
-    ]
+    assert [line.strip() for line in lines if fault in line] == [f"unusable  {fault}", f"unusable  {fault} (as above)"]
 
 
 def test_every_mistake_of_a_file_is_told_at_once_and_none_twice(tmp_path: Path) -> None:

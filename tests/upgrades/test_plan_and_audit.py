@@ -19,10 +19,7 @@ from webhook.upgrades.driver_plan import DriverPlan, RunsOn, WorkloadChange
 
 SEEDS = range(2)
 POLICIES = {
-    "strict": {
-        "tolerations": {},
-        "cudaDriver": {"unknown": "deny", "images": {"registry.corp/known:*": "12.4"}},
-    },
+    "strict": {"tolerations": {}, "cudaDriver": {"unknown": "deny", "images": {"registry.corp/known:*": "12.4"}}},
     "with models": {
         "tolerations": {},
         "gpuTypes": {"denied": ["H100"]},

@@ -12,8 +12,15 @@ from tests.upgrades.sample_plan import sample_plan, workload
 from webhook.audit.reports.as_markdown import MOST
 from webhook.commands.cuda_plan import PLAN_FORMATS
 from webhook.outcome import printable
-from webhook.upgrades.driver_plan import DriverPlan, MatrixCell, MatrixRow, WorkloadChange
-from webhook.upgrades.plan_report import as_report, rendered_plan, why_no_newest
+from webhook.upgrades.driver_plan import (
+    DriverPlan,
+    MatrixCell,
+    MatrixRow,
+    WorkloadChange,
+    as_report,
+    rendered_plan,
+    why_no_newest,
+)
 
 EMPTY = DriverPlan(sample_plan().created, (), sample_plan().pools[2:3])
 

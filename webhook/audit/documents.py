@@ -218,12 +218,8 @@ def _objects(document: Document, lines: Mapping[int, int]) -> Iterator[Document 
 
 
 def _are_objects(items: object) -> bool:
-    return isinstance(items, list) and bool(items) and all(map(_has_name, items))
-
-
-def _has_name(item: object) -> bool:
-    metadata = mapped(item, "metadata")
-    return bool(metadata.get("name") or metadata.get("generateName"))
+    names = [mapped(item, "metadata") for item in items] if isinstance(items, list) else []
+    return bool(names) and all(one.get("name") or one.get("generateName") for one in names)
 
 
 _BUILT_IN = (("", "Pod"), *(group_and_kind for group_and_kind in WORKLOADS if "." not in group_and_kind[0]))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from webhook.audit.review_objects import ReviewedObject, ReviewList, injected
 from webhook.engine import TemplateOutcome
-from webhook.outcome import Finding, printable
+from webhook.outcome import printable
 from webhook.rules.rule_settings import Mode
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
@@ -46,7 +46,9 @@ def _print_item(item: ReviewedObject, console: Console) -> None:
         line.append(f"  policy {item.policy.name}", style="dim")
     console.print(line, soft_wrap=True)
     for finding in item.findings:
-        _print_finding(finding, console)
+        style = "red" if finding.refuses else "yellow" if finding.mode is not Mode.AUDIT else "dim"
+        word = "refused" if finding.refuses else "audit" if finding.mode is Mode.AUDIT else "warning"
+        console.print(Text(f"    {word}: {finding}", style=style), soft_wrap=True)
     for operation in item.patch if item.is_allowed else ():
         value = orjson.dumps(operation["value"]).decode()
         console.print(Text(f"    + {operation['path']} {value}", style="green"), soft_wrap=True)
@@ -54,12 +56,6 @@ def _print_item(item: ReviewedObject, console: Console) -> None:
         for injection in injected(pods):
             edits = ", ".join(map(str, injection.edits))
             console.print(Text(printable(f"    + {pods.template.path}: {edits}"), style="green"), soft_wrap=True)
-
-
-def _print_finding(finding: Finding, console: Console) -> None:
-    style = "red" if finding.refuses else "yellow" if finding.mode is not Mode.AUDIT else "dim"
-    word = "refused" if finding.refuses else "audit" if finding.mode is Mode.AUDIT else "warning"
-    console.print(Text(f"    {word}: {finding}", style=style), soft_wrap=True)
 
 
 def render_json(reviewed: ReviewList) -> str:

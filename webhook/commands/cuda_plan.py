@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.commands.inputs import (
-    fail,
-    inventory_of,
-    load_policies,
-    manifests_of,
-    shown_progress,
-)
+from webhook.commands.inputs import fail, inventory_of, load_policies, manifests_of, shown_progress
 from webhook.commands.options import IMAGE_RESULTS, PATH, SourceOptions, source_options
 
 if TYPE_CHECKING:
@@ -41,6 +35,7 @@ class PlanOptions(SourceOptions):
     matrix: bool
     policies: Path | None
     format: str
+    strict: bool
     fail_on: str
     image_results: str | None
 
@@ -51,6 +46,8 @@ class PlanOptions(SourceOptions):
             fail("say what changes: --set, --retire or --add; or ask for --matrix")
         if (self.kubeconfig or self.context) and not self.cluster:
             fail("--kubeconfig and --context need --cluster")
+        if self.strict and self.fail_on == "never":
+            fail("--strict and --fail-on never contradict each other; leave one of them out")
         SourceOptions.__post_init__(self)
 
 
@@ -63,12 +60,7 @@ class PlanOptions(SourceOptions):
     help="Nodes, and the driver that they will have, such as 'pool=a100=580.95.05' or 'pool in (a,b)=580'. SELECTOR is "
     "key=value or key in (a,b) of node labels, POOL a node pool that a policy declares; repeatable.",
 )
-@click.option(
-    "--retire",
-    multiple=True,
-    metavar="SELECTOR|POOL",
-    help="Nodes that will be gone; repeatable.",
-)
+@click.option("--retire", multiple=True, metavar="SELECTOR|POOL", help="Nodes that will be gone; repeatable.")
 @click.option(
     "--add",
     type=PATH,
@@ -87,12 +79,9 @@ class PlanOptions(SourceOptions):
     "Without it the defaults of cudaDriver apply everywhere.",
 )
 @click.option(
-    "--format",
-    type=click.Choice(list(PLAN_FORMATS)),
-    default="text",
-    show_default=True,
-    help="Format of the plan.",
+    "--format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True, help="Format of the plan."
 )
+@click.option("--strict", is_flag=True, help="The same as --fail-on unknown.")
 @click.option(
     "--fail-on",
     type=click.Choice(["breaks", "unknown", "loses", "never"]),
@@ -111,8 +100,7 @@ def plan(**options: Any) -> None:
     Exit status: 0 nothing breaks, 1 something does (or what --fail-on says), 2 some input cannot be used (2 takes
     precedence over 1).
     """
-    from webhook.upgrades.driver_plan import WorkloadChange
-    from webhook.upgrades.plan_report import rendered_plan
+    from webhook.upgrades.driver_plan import WorkloadChange, rendered_plan
 
     asked = PlanOptions(**options)
     found = _plan(asked)
@@ -121,7 +109,8 @@ def plan(**options: Any) -> None:
     for fault in found.errors:
         click.echo(str(fault), err=True)
     least = {"breaks": WorkloadChange.BREAKS, "unknown": WorkloadChange.UNKNOWN, "loses": WorkloadChange.LOSES_NODES}
-    sys.exit(found.exit_status(least.get(asked.fail_on)))
+    fail_on = "unknown" if asked.strict and asked.fail_on == "breaks" else asked.fail_on
+    sys.exit(found.exit_status(least.get(fail_on)))
 
 
 def _plan(asked: PlanOptions) -> "DriverPlan":

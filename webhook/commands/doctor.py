@@ -38,9 +38,8 @@ def doctor(
     from rich.console import Console
 
     from webhook.doctor.checklist import examine
-    from webhook.doctor.cluster import DoctorCluster
     from webhook.doctor.doctor_report import render_json, render_text
-    from webhook.doctor.installation import Installation, Place
+    from webhook.doctor.installation import DoctorCluster, Installation, Place
 
     place = Place(namespace, name, dry_run_namespace, policies)
     report = examine(Installation(DoctorCluster(server_of(kubeconfig, context)), place))

@@ -21,11 +21,7 @@ from webhook.commands.why import why
 
 @click.group(
     commands=[serve, review, audit, test, policy, cuda, quota, why, doctor, certs],
-    context_settings={
-        "auto_envvar_prefix": "GPU_POLICY",
-        "help_option_names": ["-h", "--help"],
-        "show_default": True,
-    },
+    context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy", allow_from_autoenv=False)
 def main() -> None:

@@ -30,7 +30,7 @@ def quota(
     Exit status: 0, even if there is no quota; 2 if the input cannot be used or the cluster does not answer.
     """
     from webhook.audit import quota_report
-    from webhook.doctor.cluster import DoctorCluster, UnavailableError
+    from webhook.doctor.installation import DoctorCluster, UnavailableError
     from webhook.doctor.shared_objects import quota_objects
 
     if inventory is not None:

@@ -61,8 +61,7 @@ def test(
     from rich.console import Console
 
     from webhook.policy_tests.files import PolicyTestInputs
-    from webhook.policy_tests.results import render_junit, render_text
-    from webhook.policy_tests.running import run
+    from webhook.policy_tests.running import render_junit, render_text, run
     from webhook.yaml_files.file_errors import FileErrors
 
     try:

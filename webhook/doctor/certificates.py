@@ -6,17 +6,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from certs.authority import (
-    CertificateError,
-    covers,
-    general_names,
-    read_bundle,
-    read_certificate,
-    trusted_until,
-)
-from webhook.doctor.cluster import Object, UnavailableError
+from certs.authority import CertificateError, covers, general_names, read_bundle, read_certificate, trusted_until
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
-from webhook.doctor.installation import Installation, decoded
+from webhook.doctor.installation import Installation, Object, UnavailableError, decoded
 
 SOON = timedelta(days=30)
 

@@ -3,20 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from webhook.doctor import (
-    certificates,
-    configurations,
-    dry_runs,
-    node_checks,
-    policy_checks,
-    replicas,
-    rights,
-    sent_objects,
-    shared_objects,
-)
-from webhook.doctor.cluster import UnavailableError
+from webhook.doctor import certificates, configurations, dry_runs, node_checks, replicas, sent_objects, shared_objects
 from webhook.doctor.doctor_report import Check, DoctorFinding, DoctorReport, ok, skipped, warning
-from webhook.doctor.installation import Installation
+from webhook.doctor.installation import Installation, UnavailableError
 
 _OLDEST = (1, 28)
 """The first version that sends only the pods that match conditions."""
@@ -69,12 +58,12 @@ CHECKS: tuple[Check, ...] = (
     Check("endpoints", replicas.endpoints),
     Check("spread", replicas.spread),
     Check("disruption-budget", replicas.disruption_budget),
-    Check("rights", rights.look),
+    Check("rights", replicas.rights),
     Check("port", replicas.port),
     # What they decide by.
-    Check("policies", policy_checks.policies),
+    Check("policies", configurations.policies),
     Check("policies-at-apply", configurations.policies_at_apply),
-    Check("references", policy_checks.references),
+    Check("references", configurations.references),
     Check("absent-namespaces", configurations.absent_namespaces),
     Check("accelerators", configurations.registered_accelerators),
     Check("tolerate-all", sent_objects.tolerant_pods),

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook import engine
-from webhook.doctor.cluster import Object, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
-from webhook.doctor.installation import DEFAULT_PORT, Installation, Place
+from webhook.doctor.installation import DEFAULT_PORT, Installation, Object, Place, UnavailableError
 from webhook.kubernetes.api_errors import RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
 

@@ -1,20 +1,23 @@
-"""One installation. Each part is read when a check first needs it, and then kept.
+"""One installation, and the cluster as the doctor reads it. A part is read when a check first needs it, and then kept.
 
-The policies of an installation are read from ConfigMaps, as the kubelet projects them into one directory.
+What cannot be read raises UnavailableError with the reason. The policies of an installation are read from ConfigMaps,
+as the kubelet projects them into one directory.
 """
 
 import base64
 import binascii
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
-from webhook.doctor.cluster import DoctorCluster, Object, UnavailableError
 from webhook.facts.facts import ClusterFacts
+from webhook.kubernetes.api_errors import AnswerError, ApiServerError, UnreachableError
 from webhook.kubernetes.api_paths import CORE, path_of
+from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.webhook_configurations import (
     PHASES,
     Registration,
@@ -23,12 +26,99 @@ from webhook.kubernetes.webhook_configurations import (
     read_registration,
 )
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.selectors import Expression
 from webhook.model.wording import counted
 from webhook.policy.config_maps import files_of
 from webhook.policy.directory import contents_of
 from webhook.policy.loader import build, load
 from webhook.policy.policy_set import PolicySet
 from webhook.yaml_files.file_errors import FileErrors
+
+Object = dict[str, Any]
+"""A Kubernetes object as JSON has it."""
+
+ANSWER_SECONDS = 15.0
+REVIEWED_SECONDS = 75.0
+"""Longest time for an answer where webhooks are called, each for at most 30 seconds."""
+PAGE = "500"
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_OTHER_RIGHTS = "look again with a kubeconfig that may"
+
+
+class UnavailableError(Exception):
+    """Something cannot be read. The text says why, `remedy` what would help. `is_forbidden`: a right is missing."""
+
+    def __init__(self, why: str, remedy: str = "", *, is_forbidden: bool = False) -> None:
+        super().__init__(why)
+        self.remedy = remedy
+        self.is_forbidden = is_forbidden
+
+    @classmethod
+    def of(cls, error: ApiServerError) -> "UnavailableError":
+        """The error for a failed request to the API server, in words for the user of the command."""
+        if isinstance(error, UnreachableError):
+            return cls(f"the API server does not answer: {error}")
+        if isinstance(error, AnswerError):
+            return cls(f"the API server answers something other than JSON: {error}")
+        is_forbidden = error.status == 403
+        return cls(str(error), _OTHER_RIGHTS if is_forbidden else "", is_forbidden=is_forbidden)
+
+
+class DoctorCluster:
+    """The API server, with the rights of the user of the command."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+
+    @property
+    def clock_skew(self) -> float:
+        """Seconds that this machine's clock is ahead of the API server's."""
+        return self._server.clock_skew
+
+    def now(self) -> datetime:
+        """The API server's clock, in UTC."""
+        return datetime.now(UTC) - timedelta(seconds=self._server.clock_skew)
+
+    def find(self, path: str, query: Mapping[str, str] = _NOTHING) -> Object | None:
+        """The object at `path`; None where there is none. Raises UnavailableError where it cannot be read."""
+        try:
+            return self._server.get(path, query, ANSWER_SECONDS)
+        except ApiServerError as error:
+            if error.status == 404:
+                return None
+            raise UnavailableError.of(error) from None
+
+    def items(self, path: str, query: Mapping[str, str] = _NOTHING) -> Iterator[Object]:
+        """The objects of a list, page by page. Raises UnavailableError, also for a kind that the server does not know.
+
+        Set `limit` in the query for large objects.
+        """
+        query = {"limit": PAGE, **query}
+        while True:
+            page = self.find(path, query)
+            if page is None:
+                raise UnavailableError(f"the API server does not know {path}")
+            yield from page.get("items") or ()
+            if not (rest := page.get("metadata", {}).get("continue")):
+                return
+            query["continue"] = rest
+
+    def create(self, path: str, body: Mapping[str, Any], query: Mapping[str, str] = _NOTHING) -> Object:
+        """Create an object and return it. Raises RefusedError for a refusal, else UnavailableError."""
+        try:
+            return self._server.send("POST", path, body, REVIEWED_SECONDS, query)
+        except (UnreachableError, AnswerError) as error:
+            raise UnavailableError.of(error) from None
+
+
+def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether a LabelSelector selects an object with these labels."""
+    exact = (selector.get("matchLabels") or {}).items() <= labels.items()
+    return exact and all(
+        Expression(one["key"], one["operator"], tuple(one.get("values") or ())).matches(labels)
+        for one in selector.get("matchExpressions") or ()
+    )
 
 
 def of_config_maps(mounted: Sequence[tuple[Object, Object]]) -> PolicySet:

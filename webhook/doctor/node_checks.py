@@ -1,15 +1,14 @@
 """GPU nodes: whether drivers and shares are known, policies tolerate taints, and each GPU is offered once."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from webhook.cuda.offer import offer_of
-from webhook.doctor.cluster import UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, skipped, warning
-from webhook.doctor.installation import Installation
+from webhook.doctor.installation import Installation, UnavailableError
 from webhook.facts.nodes import Node, node_from_raw
 from webhook.facts.slice_index import SliceTable
 from webhook.gpus.gpu_shares import GPU, LACKING_UNITS, SHARED_GPU, GpuShare, share_of
@@ -101,7 +100,12 @@ def _not_tolerated(nodes: Sequence[_GpuNode], installation: Installation) -> Ite
     entries, of_classes = _tolerated(installation) if any(one.node.kind.taints for one in nodes) else ([], [])
     for one in nodes:
         kind = one.node.kind
-        added = [entry.toleration for entry in entries if _concerns(entry, kind.gpu_resources)]
+        asked = [(entry, name) for entry in entries for name in kind.gpu_resources]
+        added = [
+            entry.toleration
+            for entry, name in asked
+            if not entry.resources or any(fnmatchcase(name, glob) for glob in entry.resources)
+        ]
         for taint in kind.taints:
             if not any(toleration.tolerates(taint) for toleration in (*added, *of_classes)):
                 repelled.setdefault(taint, []).append(one.node.name)
@@ -131,11 +135,6 @@ def _tolerated(installation: Installation) -> tuple[list[TolerationSettings], li
                 )
     found = [installation.facts.runtime_class(name) for name in sorted(classes)]
     return entries, [toleration for one in found if one is not None for toleration in one.tolerations]
-
-
-def _concerns(entry: TolerationSettings, resources: Iterable[str]) -> bool:
-    """Whether a pod that requests one of these resources gets the toleration."""
-    return not entry.resources or any(fnmatchcase(name, glob) for name in resources for glob in entry.resources)
 
 
 def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Iterator[DoctorFinding]:

@@ -8,9 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from webhook.doctor.cluster import Object, selects
 from webhook.doctor.doctor_report import DoctorFinding, ok, warning
-from webhook.doctor.installation import Installation
+from webhook.doctor.installation import Installation, Object, selects
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.pod import Container, Pod

@@ -4,9 +4,8 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from webhook.doctor.cluster import DoctorCluster, Object, UnavailableError
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
-from webhook.doctor.installation import Installation
+from webhook.doctor.installation import DoctorCluster, Installation, Object, UnavailableError
 from webhook.images.shared_results import unpack
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.ledger.entries import LABEL, entries_in

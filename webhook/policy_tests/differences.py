@@ -97,7 +97,7 @@ def lacking(expected: Any, found: Any, place: str = "") -> Iterator[Mismatch]:
     elif expected and isinstance(expected, list) and isinstance(found, list):
         for entry in expected:
             yield from _entry_lacking(entry, found, place)
-    elif not _equal(expected, found):
+    elif expected != found or isinstance(expected, bool) != isinstance(found, bool):  # in JSON, 1 is 1.0 but not true
         yield place, shown(expected), shown(found)
 
 
@@ -159,11 +159,6 @@ def _holds(found: Any, expected: Any) -> bool:
 def _name(entry: Any) -> str | None:
     name = entry.get("name") if isinstance(entry, dict) else None
     return name if isinstance(name, str) else None
-
-
-def _equal(expected: Any, found: Any) -> bool:
-    """Whether two values are equal in JSON, in which 1 equals 1.0 but not true."""
-    return expected == found and isinstance(expected, bool) == isinstance(found, bool)
 
 
 def _below(place: str, key: str) -> str:

@@ -15,8 +15,8 @@ from webhook.model.requirements import may_get_new_node
 from webhook.model.shape import shortened
 from webhook.model.wording import counted
 from webhook.rules import cuda_driver
+from webhook.upgrades.changed_cluster import RUNNING, Move, PodPlacement
 from webhook.upgrades.driver_plan import Reach, RunsOn, WorkloadChange
-from webhook.upgrades.pod_placement import RUNNING, Move, PodPlacement
 
 _LONGEST_IMAGE = 150
 _MAY_RUN = RUNNING | {Verdict.UNKNOWN}

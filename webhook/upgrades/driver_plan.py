@@ -1,18 +1,34 @@
-"""A plan as values: what changes for each workload and each pool of nodes. Every format is made from these values.
+"""A plan as values, which change for each workload and each pool of nodes, and as the report that audits print.
 
-All texts may come from tenants; each format escapes them as it needs. The shape of the JSON is a contract:
-`docs/plan-schema.json` describes it, `apiVersion` names it.
+What breaks is a finding as grave as a refusal. What is done to nodes, images whose needs nobody knows, and the matrix
+are tables besides. All texts may come from tenants; each format escapes them as it needs. The shape of the JSON is a
+contract: `docs/plan-schema.json` describes it, `apiVersion` names it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from itertools import groupby
 from typing import Any
 
 from webhook.audit.documents import DocumentError
-from webhook.audit.report import ObjectReference, SourceLine
+from webhook.audit.report import (
+    AuditFinding,
+    AuditReport,
+    Counts,
+    Level,
+    ObjectReference,
+    ReportSubject,
+    Section,
+    SourceLine,
+)
 from webhook.audit.reports.as_json import dumps, plain
+from webhook.audit.reports.report_wording import counted
+from webhook.audit.writing import rendered
+from webhook.model.wording import few
+from webhook.outcome import FindingKind
+from webhook.rules.rule_settings import Mode
 from webhook.upgrades.node_changes import ChangeAction
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
@@ -224,3 +240,153 @@ def _workload(made: dict[str, Any]) -> dict[str, Any]:
     owner = made.pop("owner")
     del owner["uid"]
     return {**owner, **made}
+
+
+_SAID: Mapping[WorkloadChange, tuple[Level | None, str, str]] = {
+    WorkloadChange.BREAKS: (Level.REFUSE, "break", "With the planned drivers, the workload runs on none of its nodes."),
+    WorkloadChange.UNKNOWN: (Level.WARN, "unknown", "It is not known whether the workload runs with the drivers."),
+    WorkloadChange.LOSES_NODES: (Level.WARN, "lose nodes", "With the planned drivers, the workload has fewer nodes."),
+    WorkloadChange.COMPAT_ONLY: (
+        Level.WARN,
+        "by forward compatibility only",
+        "With the planned drivers, the workload runs by forward compatibility only.",
+    ),
+    WorkloadChange.UNBLOCKED: (Level.AUDIT, "unblocked", "The workload runs nowhere now, and does with the drivers."),
+    WorkloadChange.GAINS: (Level.AUDIT, "gain nodes", "With the planned drivers, the workload runs on more nodes."),
+    WorkloadChange.SAME: (None, "the same", ""),
+}
+"""The level of findings about a change, None for no finding; what workloads do, after their number; what it means."""
+_TITLES = {Level.REFUSE: "Breaks", Level.WARN: "At risk", Level.AUDIT: "Better"}
+_UNDRIVEN = "undriven"
+_RULES: dict[str, str] = {key: meaning for key, (_, _, meaning) in _SAID.items()}
+_RULES[_UNDRIVEN] = "The planned driver does not drive the GPUs."
+
+
+def rendered_plan(plan: DriverPlan, form: str, *, is_for_a_terminal: bool = False) -> str:
+    """The plan in one of the formats of plans. `is_for_a_terminal` gives the format `text` colours."""
+    return to_json(plan) if form == "json" else rendered(as_report(plan), form, is_for_a_terminal=is_for_a_terminal)
+
+
+def as_report(plan: DriverPlan) -> AuditReport:
+    """The plan with a finding for each workload that changes, and for GPUs that their new driver does not drive."""
+    findings = [finding for pool in plan.pools for finding in _undriven(pool)]
+    findings += (_changed(one, level) for one in plan.workloads if (level := _SAID[one.change][0]) is not None)
+    findings.sort(key=lambda one: one.level.rank)
+    sections = (
+        Section("planned", "Nodes", ("Nodes", "Which", "Driver", "Branch"), [_pool(one) for one in plan.pools], 3),
+        Section(
+            "images",
+            f"Images whose CUDA nobody knows: {len(plan.unknown_images):,}",
+            ("Image", "Used by", "Why"),
+            [_image(one) for one in plan.unknown_images],
+            2,
+        ),
+        Section(
+            "matrix",
+            "Driver branches: what each would do, if only these nodes got it",
+            ("Nodes", "GPUs", "Newest branch", "Branches"),
+            [] if plan.matrix is None else [_row(row) for row in plan.matrix.pools],
+            3,
+        ),
+    )
+    subject = ReportSubject("GPU driver plan", "gpu-policy cuda plan", _total(plan), _TITLES, _RULES, sections)
+    counts = Counts(workloads=len(plan.workloads))
+    return AuditReport(plan.created, "", "", False, counts, tuple(findings), plan.errors, subject=subject)
+
+
+def _total(plan: DriverPlan) -> str:
+    """How many workloads have each change, in one sentence without a period."""
+    if not plan.pools:
+        return "What each driver branch would do"
+    parts = [f"{count:,} {_SAID[change][1]}" for change, count in plan.counts.items() if count]
+    return f"{counted(len(plan.workloads), 'workload')}: {', '.join(parts) or 'none'}"
+
+
+def _undriven(pool: PlannedPool) -> Iterator[AuditFinding]:
+    """GPUs that their new driver does not drive; the option stands for its nodes, which no file has."""
+    owner = ObjectReference("", "Nodes", pool.selector, "")
+    for gpus in pool.undriven:
+        level = Level.REFUSE if gpus.is_certain else Level.WARN
+        what = f"{counted(gpus.gpus, 'GPU')} of {gpus.product or 'unknown model'}"
+        yield _finding(level, _UNDRIVEN, owner, what, gpus.reason, "", SourceLine())
+
+
+def _changed(one: PlannedWorkload, level: Level) -> AuditFinding:
+    where = ", ".join(filter(None, (_in_use(one.gpus), f"{_reach(one.before)} -> {_reach(one.after)}")))
+    return _finding(level, one.change, one.owner, where, one.reason, one.remedy, one.source)
+
+
+def _finding(  # noqa: PLR0913, PLR0917  # the parts of a finding that plans have
+    level: Level, rule: str, owner: ObjectReference, field: str, message: str, remedy: str, source: SourceLine
+) -> AuditFinding:
+    kind = FindingKind.ADVICE
+    return AuditFinding(level, rule, Mode.AUDIT, kind, owner, owner, field, message, remedy, "", "", 0, source)
+
+
+def _reach(reach: Reach) -> str:
+    """How far a workload gets, such as `3 of 5 nodes and 1 pool, 1 unknown`."""
+    pools = f" and {counted(len(reach.pools), 'pool')}" if reach.pools else ""
+    doubt = f", {reach.unknown:,} unknown" if reach.unknown else ""
+    return f"{reach.nodes:,} of {counted(reach.of, 'node')}{pools}{doubt}"
+
+
+def _in_use(gpus: int) -> str:
+    return counted(gpus, "GPU") if gpus else ""
+
+
+def _pool(pool: PlannedPool) -> tuple[str, ...]:
+    """The nodes of an option: how many, their GPUs, declared pools and models; their drivers now and then."""
+    which = (
+        counted(pool.nodes, "node"),
+        counted(pool.gpus, "GPU"),
+        f"declared pool {few(pool.pools)}" if pool.pools else "",
+        few(pool.products) if pool.products else "",
+    )
+    now = f"driver {few(pool.drivers)}" if pool.drivers else "an unknown driver" if pool.gpus else "no driver"
+    then = {
+        ChangeAction.SET: f"{now} -> {pool.driver}",
+        ChangeAction.RETIRE: f"{now} -> retired",
+        ChangeAction.ADD: f"new, {now}",
+    }[pool.action]
+    return pool.selector, ", ".join(filter(None, which)), then, "" if pool.branch is None else _support(pool.branch)
+
+
+def _support(branch: BranchSupport) -> str:
+    kind = f" ({branch.support})" if branch.support else ""
+    if not branch.end:
+        return f"branch {branch.branch}{kind}: its end is not known"
+    if branch.end == "ended":
+        return f"branch {branch.branch}{kind} has ended: it gets no more releases"
+    ends = "ended in" if branch.has_ended else "gets releases until"
+    return f"branch {branch.branch}{kind} {ends} {branch.end}"
+
+
+def _image(one: UnknownImage) -> tuple[str, ...]:
+    users = ", ".join(filter(None, (counted(one.workloads, "workload"), _in_use(one.gpus))))
+    return one.image, users, one.problem
+
+
+def _row(row: MatrixRow) -> tuple[str | int | tuple[str, ...], ...]:
+    """One kind of nodes; neighbouring branches that do the same stand together, the newest first."""
+    newest = f"newest that breaks nobody: {row.newest}" if row.newest is not None else why_no_newest(row)
+    spans = [(said, [cell.branch for cell in cells]) for said, cells in groupby(reversed(row.branches), key=_cell)]
+    lines = [f"{of[-1]} to {of[0]}: {said}" if len(of) > 1 else f"{of[0]}: {said}" for said, of in spans]
+    return row.name, counted(row.gpus, "GPU"), newest, tuple(lines)
+
+
+def _cell(cell: MatrixCell) -> str:
+    if cell.drives is False:
+        return "does not drive these GPUs"
+    counts = ((cell.breaks, "break"), (cell.unknown, "unknown"), (cell.loses_nodes, "lose nodes"))
+    doubt = "; whether it drives these GPUs is not certain" if cell.drives is None else ""
+    return (", ".join(f"{count:,} {what}" for count, what in counts if count) or "nobody breaks") + doubt
+
+
+def why_no_newest(row: MatrixRow) -> str:
+    """Why no branch certainly breaks nobody and drives the GPUs of a row without `newest`."""
+    driving = [cell for cell in row.branches if cell.drives is not False]
+    if not driving:
+        return "no branch drives these GPUs"
+    if all(cell.breaks for cell in driving):
+        return "every branch that drives these GPUs breaks some"
+    return "no branch is known to break nobody"

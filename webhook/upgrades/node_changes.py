@@ -102,7 +102,12 @@ class KnownNodes:
             nodes = [name for name, node in self.nodes.items() if node.label(key) in values]
         else:
             pools = [pool for pool in self.pools if pool.name in values]
-            nodes = [name for name, node in self.nodes.items() if any(_is_of(node, pool) for pool in pools)]
+            members = [pool.members for pool in pools if pool.members]  # of a node, whatever driver it has
+            nodes = [
+                name
+                for name, node in self.nodes.items()
+                if any(all(node.label(label) == value for label, value in of_pool) for of_pool in members)
+            ]
         if not nodes and not pools:
             raise FormatError(self._missing(key, values, action) if key else self._no_pool(values[0]))
         if action is ChangeAction.SET:
@@ -139,11 +144,6 @@ class KnownNodes:
             whose = "GPU nodes" if action is ChangeAction.SET else "nodes"
             what += "" if close else f"; {whose} have {few(keys)}"
         return f"no node and no declared node pool has {what}" + (f"; did you mean {close}?" if close else "")
-
-
-def _is_of(node: Node, pool: NodePool) -> bool:
-    """Whether a node belongs to a pool, whatever driver it has."""
-    return bool(pool.members) and all(node.label(key) == value for key, value in pool.members)
 
 
 def has_nvidia_gpus(node: NodeClass, accelerators: Accelerators) -> bool:

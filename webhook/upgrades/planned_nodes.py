@@ -19,7 +19,7 @@ from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.resource_slices import NVIDIA
 from webhook.model.versions import Version
-from webhook.upgrades.changed_cluster import AlikeNodes, ChangedCluster, class_with
+from webhook.upgrades.changed_cluster import AlikeNodes, ChangedCluster, Move, class_with
 from webhook.upgrades.comparing import change_of
 from webhook.upgrades.driver_plan import (
     BranchMatrix,
@@ -31,7 +31,6 @@ from webhook.upgrades.driver_plan import (
     WorkloadChange,
 )
 from webhook.upgrades.node_changes import ChangeAction, NodeChange, has_nvidia_gpus
-from webhook.upgrades.pod_placement import Move
 
 _LAST_OF_BRANCH = 999
 """Second number of a driver version that stands for the newest driver of its branch."""

@@ -33,11 +33,10 @@ from webhook.policy.policy_set import ConfiguredRule, Policy, PolicySet, content
 from webhook.rules import cuda_driver, tolerations
 from webhook.rules.claimed_gpus import claimed_gpus
 from webhook.rules.rule_settings import Mode
-from webhook.upgrades.changed_cluster import ChangedCluster
+from webhook.upgrades.changed_cluster import NO_CUDA, NOWHERE, ChangedCluster, PolicyView, moves_of, placement_of
 from webhook.upgrades.comparing import PlacesCompared, compared
 from webhook.upgrades.driver_plan import DriverPlan, PlannedWorkload, RunsOn, UnknownImage
 from webhook.upgrades.planned_nodes import Owner, PodsOfMatrix, branch_matrix, planned_pools
-from webhook.upgrades.pod_placement import NO_CUDA, NOWHERE, PolicyView, moves_of, placement_of
 
 Raw = Mapping[str, Any]
 
@@ -149,6 +148,7 @@ class WorkloadPlanner:
     def __init__(self, request: PlanRequest, owners: Owners) -> None:
         self._request, self._cluster, self._owners = request, request.cluster, owners
         self._policies, self._now = request.policies, request.created.timestamp()
+        # Images need their drivers also where the rule is disabled. What `forcedCompat` only warns of counts as well.
         self._if_disabled = cuda_driver.Settings.model_validate(
             {"mode": Mode.AUDIT}, context=context_of(self._policies.cuda.tables)
         )
@@ -225,7 +225,8 @@ class WorkloadPlanner:
             self._views[id(policy)] = policy, PolicyView(policy, self._cluster)  # with it, no other policy gets its id
         view = self._views[id(policy)][1]
         pod, later = (one.completed(raw, namespace, is_queued=is_queued) for one in (view.now, view.then))
-        settings = _settings_in(policy, self._if_disabled)
+        found = (one.settings for one in policy.rules if isinstance(one.settings, cuda_driver.Settings))
+        settings = next(found, self._if_disabled).for_other_drivers()
         now, then = placement_of(pod, settings, view.now), placement_of(later, settings, view.then)
         if now is None and then is None:
             return None
@@ -270,15 +271,6 @@ class WorkloadPlanner:
                 )
             )
         return tuple(sorted(found, key=lambda one: (one.change.rank, -one.gpus, one.owner)))
-
-
-def _settings_in(policy: Policy, if_disabled: cuda_driver.Settings) -> cuda_driver.Settings:
-    """The settings of cudaDriver in a policy; images need their drivers also where the rule is disabled.
-
-    What `forcedCompat` only warns of counts as well.
-    """
-    found = (one.settings for one in policy.rules if isinstance(one.settings, cuda_driver.Settings))
-    return next(found, if_disabled).for_other_drivers()
 
 
 def _selects_drivers(pod: Pod) -> bool:

@@ -6,8 +6,7 @@ from dataclasses import replace
 from webhook.audit.documents import Document
 from webhook.audit.owners import reference_of
 from webhook.audit.review_objects import ReviewContext, review_object
-from webhook.doctor.cluster import DoctorCluster, UnavailableError
-from webhook.doctor.installation import Installation, Place, of_config_maps
+from webhook.doctor.installation import DoctorCluster, Installation, Place, UnavailableError, of_config_maps
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import PODS
 from webhook.ledger.context import LedgerContext

@@ -82,15 +82,7 @@ def test_text_is_read_as_it_was_but_for_what_xml_cannot_carry(text: str, read: s
 
 
 PROBLEMS = st.builds(Problem, TEXTS, TEXTS, TEXTS, st.booleans())
-ANY_CASE = st.builds(
-    JUnitCase,
-    TEXTS,
-    TEXTS,
-    TEXTS,
-    MAYBE_LINES.map(lambda n: n or 0),
-    lists_of(PROBLEMS, 4),
-    TEXTS,
-)
+ANY_CASE = st.builds(JUnitCase, TEXTS, TEXTS, TEXTS, MAYBE_LINES.map(lambda n: n or 0), lists_of(PROBLEMS, 4), TEXTS)
 
 
 @SOME

@@ -152,10 +152,7 @@ def test_what_could_not_be_read_is_told_with_its_place() -> None:
 
 @pytest.mark.parametrize(
     "report",
-    [
-        pytest.param(replace(empty(), is_of_cluster=True), id="of a cluster"),
-        pytest.param(empty(), id="from a pipe"),
-    ],
+    [pytest.param(replace(empty(), is_of_cluster=True), id="of a cluster"), pytest.param(empty(), id="from a pipe")],
 )
 def test_what_is_no_file_is_told_without_a_place(report: AuditReport) -> None:
     error = DocumentError("apis/batch/v1/jobs" if report.is_of_cluster else "-", 0, None, "forbidden")

@@ -7,7 +7,7 @@ even inside a code span, so a span is split at each pipe.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from webhook.audit.report import AuditReport, Cell, Level
+from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports import report_wording
 from webhook.audit.reports.report_wording import counted, lines, sections, shortened
 
@@ -73,7 +73,11 @@ def _parts(report: AuditReport) -> Iterator[_Part]:
         head, tail = f"{_row(section.columns)}{_row(['---'] * len(section.columns))}", "\n"
         if section.key != "refusals" and (report.subject is None or section.key != Level.REFUSE):
             head, tail = f"<details><summary>{section.title}</summary>\n\n{head}", "\n</details>\n\n"
-        yield head, [_row(map(_cell, row)) for row in section.rows], tail
+        cells = (
+            [f"{one:,}" if isinstance(one, int) else "<br>".join(map(code, lines(one))) for one in row]
+            for row in section.rows
+        )
+        yield head, list(map(_row, cells)), tail
 
 
 def _shares(wanted: Sequence[int], room: int) -> Sequence[int]:
@@ -96,7 +100,3 @@ def _row(cells: Iterable[str]) -> str:
 
 def _size(*texts: str) -> int:
     return sum(len(text.encode(errors="replace")) for text in texts)
-
-
-def _cell(cell: Cell) -> str:
-    return f"{cell:,}" if isinstance(cell, int) else "<br>".join(map(code, lines(cell)))

@@ -114,16 +114,14 @@ def objects(
         if finding.level in levels:
             by_namespace.setdefault(finding.object.home, []).append(finding)
     for namespace, findings in sorted(by_namespace.items()):
-        results = [_result(finding, namespace, report) for finding in sorted(findings, key=_rank)]
+        # The gravest first, because the last may be left out.
+        findings.sort(key=lambda one: (one.level.rank, one.owner, one.rule, one.id))
+        results = [_result(finding, namespace, report) for finding in findings]
         if not namespace:
-            results += _errors(report)
+            errors = dict.fromkeys(map(str, report.errors))
+            results += (_remark("error", Level.REFUSE.severity, error, report, error) for error in errors)
         for number, part in enumerate(_parts(results, namespace, report, limits), start=1):
             yield _object(f"{naming.name}.{number}", namespace, part, form, naming)
-
-
-def _rank(finding: AuditFinding) -> tuple[object, ...]:
-    """The order of results: the gravest first, because the last may be left out; then by owner and rule."""
-    return (finding.level.rank, finding.owner, finding.rule, finding.id)
 
 
 def _result(finding: AuditFinding, namespace: str, report: AuditReport) -> Raw:
@@ -173,11 +171,6 @@ def _place(file: str, line: int | None) -> str:
 def _text(text: str, most: int = _LONGEST_NAME) -> str:
     """A text that tenants may have written, on one line and shortened."""
     return printable(shortened(text, most))
-
-
-def _errors(report: AuditReport) -> Iterator[Raw]:
-    for error in dict.fromkeys(map(str, report.errors)):
-        yield _remark("error", Level.REFUSE.severity, error, report, error)
 
 
 def _left_out(results: Sequence[Raw], namespace: str, report: AuditReport) -> Raw:
