@@ -12,7 +12,7 @@ from webhook.admission.watchdog import TimeBudget
 from webhook.facts.live import StaticFacts
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 from webhook.policy.policy_store import PolicyStore
-from webhook.replica.replica import Replica, ReplicaSources
+from webhook.replica.replica import Replica
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,7 +61,7 @@ def test_look_ups_begin_and_end_with_the_replica(tmp_path: Path) -> None:
     inventory = tmp_path / "inventory.yaml"
     inventory.write_text("apiVersion: v1\nkind: List\nitems: []\n")
     images = Remembering()
-    replica = Replica(ReplicaSources(ROOT / "policies", inventory), images=images)
+    replica = Replica(ROOT / "policies", inventory, images=images)
     assert images.life == ["started"]
     replica.close()
     assert images.life == ["started", "closed"]

@@ -85,10 +85,7 @@ class ObjectReference:
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """Where an object was read: its file, or `-` for standard input, and its first line, from 1.
-
-    Objects of a cluster have neither.
-    """
+    """Where an object was read: its file, or `-` for standard input, and its first line; of a cluster neither."""
 
     file: str = ""
     line: int | None = None
@@ -96,10 +93,7 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class PodGroup:
-    """The pods of one template of a workload: its name for them, how many run at a time, and the GPUs of each.
-
-    `pods` is None if the workload does not say how many run.
-    """
+    """The pods of one template: the workload's name for them, how many run (None if not known), the GPUs of each."""
 
     group: str
     pods: int | None

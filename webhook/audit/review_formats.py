@@ -59,10 +59,7 @@ def _print_item(item: ReviewedObject, console: Console) -> None:
 
 
 def render_json(reviewed: ReviewList) -> str:
-    """A ReviewList as indented JSON with a newline at its end, in ASCII so that any pipe carries it.
-
-    The shape is a contract; its version is in `apiVersion`.
-    """
+    """A ReviewList as indented JSON in ASCII. Its shape is a contract; the version is in `apiVersion`."""
     document = {
         "apiVersion": API_VERSION,
         "kind": "ReviewList",
@@ -110,10 +107,7 @@ def _template_json(pods: TemplateOutcome) -> dict[str, Any]:
 
 
 def render_diff(reviewed: ReviewList) -> Iterator[str]:
-    """What would change in each object, as lines without newlines.
-
-    A refusal, a warning or an error is a comment line that begins with #.
-    """
+    """What would change in each object, as lines without newlines; findings and errors are comments."""
     for item in reviewed.items:
         yield from _diff(item)
     for error in reviewed.errors:

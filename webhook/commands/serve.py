@@ -208,7 +208,7 @@ def prepare(installation: InstallationSettings) -> None:
 
 def replica(settings: ServeSettings) -> "Replica":
     """The replica. It is made in the worker process, because it imports a lot."""
-    from webhook.replica.replica import Replica, ReplicaSources
+    from webhook.replica.replica import Replica
 
     companions: list[Companion] = []
     look_ups = events = shown = None
@@ -234,7 +234,9 @@ def replica(settings: ServeSettings) -> "Replica":
 
         shown = PolicyObjects(settings.policy_objects, settings.kubeconfig)
     return Replica(
-        ReplicaSources(settings.policies, settings.inventory, settings.kubeconfig),
+        settings.policies,
+        settings.inventory,
+        settings.kubeconfig,
         namespace_series=settings.namespace_series,
         images=look_ups,
         quotas=_quota_parts(settings),

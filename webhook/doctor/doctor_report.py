@@ -80,10 +80,7 @@ class DoctorReport:
 
 
 def render_json(report: DoctorReport, place: "Place") -> str:
-    """The report as indented JSON in ASCII, with a newline at its end.
-
-    The shape is a contract; its version is in `apiVersion`.
-    """
+    """The report as indented JSON in ASCII. Its shape is a contract; the version is in `apiVersion`."""
     document = {
         "apiVersion": "gpupolicy.dev/v1alpha1",
         "kind": "DoctorReport",

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,7 +13,7 @@ from webhook.admission.watchdog import DECISION_SECONDS
 from webhook.facts.facts import FactsSource
 from webhook.facts.live import StaticFacts
 from webhook.ledger.inventory import load_inventory
-from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.accelerators import Accelerators
 from webhook.policy.policy_store import PolicyStore, ReloadStatus
 from webhook.replica.quota_service import QuotaParts, QuotaService
 
@@ -26,22 +25,16 @@ if TYPE_CHECKING:  # each is loaded only where a replica does its work
 _LOG = logging.getLogger("gpu_policy")
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaSources:
-    """Where policies and facts come from; without `inventory` facts come from the cluster."""
+def _facts_of(
+    inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators
+) -> tuple[FactsSource, PodsOfClaims | None]:
+    """The source of facts, not yet started, and the stored pods of the same cluster; None for an inventory."""
+    if inventory is not None:
+        return StaticFacts(load_inventory(inventory, accelerators)), None
+    from webhook.facts.live import LiveFacts  # noqa: PLC0415  # imports the Kubernetes client
 
-    policies: Path
-    inventory: Path | None = None
-    kubeconfig: Path | None = None
-
-    def facts(self, accelerators: Accelerators = BUILT_IN) -> tuple[FactsSource, PodsOfClaims | None]:
-        """The source of facts, not yet started, and the stored pods of the same cluster; None for an inventory."""
-        if self.inventory is not None:
-            return StaticFacts(load_inventory(self.inventory, accelerators)), None
-        from webhook.facts.live import LiveFacts  # noqa: PLC0415  # imports the Kubernetes client
-
-        live = LiveFacts(kubeconfig=self.kubeconfig, accelerators=accelerators)
-        return live, PodsOfClaims(live.server)
+    live = LiveFacts(kubeconfig=kubeconfig, accelerators=accelerators)
+    return live, PodsOfClaims(live.server)
 
 
 class Companion(Protocol):
@@ -57,13 +50,16 @@ class Companion(Protocol):
 class Replica:
     """The WSGI application of one replica: made after the fork, drained on SIGTERM, closed at the end.
 
-    Without `images` nothing is looked up in registries. Without `quotas` no pod gets an entry in a quota. Without
-    `events` only the answers have the warnings. Without `shown` policies are shown nowhere.
+    Without `inventory` facts come from the cluster. Without `images` nothing is looked up in registries. Without
+    `quotas` no pod gets an entry in a quota. Without `events` only the answers have the warnings. Without `shown`
+    policies are shown nowhere.
     """
 
-    def __init__(  # noqa: PLR0913  # all but one by name
+    def __init__(  # noqa: PLR0913  # what it runs, by name
         self,
-        sources: ReplicaSources,
+        policies: Path,
+        inventory: Path | None = None,
+        kubeconfig: Path | None = None,
         *,
         namespace_series: int = NAMESPACE_SERIES,
         images: "ImageLookups | None" = None,
@@ -74,8 +70,8 @@ class Replica:
         decision_seconds: float = DECISION_SECONDS,
     ) -> None:
         self._metrics = Metrics(namespace_series)
-        self._policies = PolicyStore(sources.policies, listener=self._reloaded)
-        self._facts, pods = sources.facts(self._policies.current.accelerators)
+        self._policies = PolicyStore(policies, listener=self._reloaded)
+        self._facts, pods = _facts_of(inventory, kubeconfig, self._policies.current.accelerators)
         self._quotas = (
             None if quotas is None else QuotaService(quotas, self._policies, self._metrics, lambda: self._facts.facts)
         )

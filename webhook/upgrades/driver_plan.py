@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from itertools import groupby
-from typing import Any
 
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import (
@@ -231,15 +230,11 @@ def to_json(plan: DriverPlan) -> str:
         for found in [plan.at(change)]
     }
     made = plain(plan)
-    made["workloads"] = [_workload(one) for one in made["workloads"]]
+    for one in made["workloads"]:
+        del one["owner"]["uid"]
+    made["workloads"] = [{**one.pop("owner"), **one} for one in made["workloads"]]
     created = f"{plan.created:%Y-%m-%dT%H:%M:%SZ}"
     return dumps({"apiVersion": API_VERSION, "kind": KIND, **made, "created": created, "counts": counts})
-
-
-def _workload(made: dict[str, Any]) -> dict[str, Any]:
-    owner = made.pop("owner")
-    del owner["uid"]
-    return {**owner, **made}
 
 
 _SAID: Mapping[WorkloadChange, tuple[Level | None, str, str]] = {

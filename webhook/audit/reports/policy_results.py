@@ -70,10 +70,7 @@ OPEN_REPORTS = Format(
 
 @dataclass(frozen=True, slots=True)
 class ResultLimits:
-    """How much is written about one namespace: results and bytes of JSON in one object, and number of objects.
-
-    etcd stores objects of up to 1.5 MiB.
-    """
+    """What is written about one namespace: results and bytes of one object (etcd takes 1.5 MiB), number of objects."""
 
     results: int = 500
     size: int = 512 * 1024
