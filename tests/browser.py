@@ -56,10 +56,6 @@ class Browser:
         """What a script returns, which runs with `arguments`."""
         return self.ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
-    def run_and_wait(self, script: str, *arguments: Any) -> Any:
-        """What a script hands to the function that is its last argument."""
-        return self.ask("POST", "/execute/async", {"script": script, "args": list(arguments)})
-
     def click(self, selector: str) -> None:
         """Click the first element as people do: where it is in view and nothing covers it."""
         self.ask("POST", f"/element/{self._find(selector)}/click", {})

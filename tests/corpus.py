@@ -110,13 +110,6 @@ def facts_of(cluster: str) -> ClusterFacts:
     return read_inventory(FOLDER / "clusters" / f"{cluster}.yaml").facts
 
 
-def objects_of(cluster: str) -> list[dict[str, Any]]:
-    """The nodes and RuntimeClasses of one of the clusters."""
-    text = (FOLDER / "clusters" / f"{cluster}.yaml").read_text()
-    items: list[dict[str, Any]] = quick_yaml.load(text)["items"]
-    return items
-
-
 def read_corpus() -> list[Manifest]:
     """Every manifest with its verdicts; AssertionError with the place where one of both is missing or mistaken."""
     manifests = []

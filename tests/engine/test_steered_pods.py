@@ -46,7 +46,6 @@ IMAGES = (
     "no image",
 )
 TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
-FIT_OR_UNKNOWN = {Verdict.COMPATIBLE, Verdict.FORWARD_COMPAT_ONLY, Verdict.UNKNOWN}
 
 
 def published(driver: str, product: str, arch: str, zone: str) -> dict[str, str]:

@@ -61,7 +61,6 @@ def test_nodes_with_equal_labels_are_left():
 PARTITION, ACCELERATOR = "cloud.google.com/gke-gpu-partition-size", "cloud.google.com/gke-accelerator"
 CLIENTS, REPLICAS = "cloud.google.com/gke-max-shared-clients-per-gpu", "nvidia.com/gpu.replicas"
 MEMORY, TYPE = "nvidia.com/gpu.memory", "node.kubernetes.io/instance-type"
-A100_80 = {ACCELERATOR: "nvidia-a100-80gb"}
 SHARED = {PRODUCT: "NVIDIA-A100-SXM4-80GB-SHARED", REPLICAS: "8", MEMORY: "81920"}
 
 

@@ -9,8 +9,6 @@ from webhook.rules.memory_and_cpu import RULE
 
 GPU = "nvidia.com/gpu"
 EQUAL = {"memoryRequestEqualsLimit": True}
-TAKES_ALL = "it can use up its node's memory"
-STARVES = "its GPUs may wait for data"
 
 
 def gpu(limits=None, requests=None, name="trainer"):
