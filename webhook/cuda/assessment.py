@@ -15,16 +15,7 @@ from webhook.cuda.gate import Gate
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer, offer_of
 from webhook.cuda.verdict import Effect, Judgement, judge
-from webhook.gpus.steering import (
-    COMPUTE,
-    DRIVER,
-    DRIVER_MAJOR,
-    FAMILY,
-    RUNTIME,
-    RUNTIME_MAJOR,
-    Cause,
-    Labels,
-)
+from webhook.gpus.steering import COMPUTE, DRIVER, DRIVER_MAJOR, FAMILY, RUNTIME, RUNTIME_MAJOR, Cause, Labels
 from webhook.model.node import NodeClass, NodeClassState
 
 

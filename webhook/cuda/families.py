@@ -130,10 +130,7 @@ def _ngc_month(name: ImageName) -> Reading:
     if name.last in ("cuda-dl-base", "tensorrt"):  # nobody has read theirs
         return replace(found, floor=release.floor, is_floor_verified=False)
     return replace(
-        found,
-        floor=release.floor,
-        is_floor_verified=release.is_floor_verified,
-        certain_floor=release.certain_floor,
+        found, floor=release.floor, is_floor_verified=release.is_floor_verified, certain_floor=release.certain_floor
     )
 
 

@@ -42,11 +42,7 @@ class Question:
 
     def offer(self, tables: CudaTables = SHIPPED) -> Offer:
         return offer_from(
-            driver=self.driver,
-            product=self.product,
-            compute=self.compute_capability,
-            arch=self.arch,
-            gpus=tables.gpus,
+            driver=self.driver, product=self.product, compute=self.compute_capability, arch=self.arch, gpus=tables.gpus
         )
 
 

@@ -154,10 +154,7 @@ def _offer_of(values: tuple[str | None, ...], gpus: GpuTable, by_slices: SliceDr
 
 def _with_slices(offer: Offer, said: SliceDriver, problems: list[str], gpus: GpuTable) -> Offer:
     by_slices = offer_from(driver=said.driver, product=said.product, compute=said.compute, cuda=said.cuda, gpus=gpus)
-    for what, mine, other in (
-        ("driver", offer.driver, by_slices.driver),
-        ("CUDA", offer.cuda, by_slices.cuda),
-    ):
+    for what, mine, other in (("driver", offer.driver, by_slices.driver), ("CUDA", offer.cuda, by_slices.cuda)):
         if mine is not None and other is not None and _differ(mine, other):
             problems.append(f"labels say {what} {mine}, and ResourceSlices {other}")
             return replace(offer, driver=None, is_driver_exact=True, cuda=None)

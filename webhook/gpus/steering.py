@@ -10,14 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from webhook.gpus.gpu_names import AMD_PRODUCT, GKE_ACCELERATOR, INTEL_PRODUCT, NVIDIA_PRODUCT
-from webhook.model.node import (
-    GKE_CLIENTS,
-    GKE_PARTITION,
-    GKE_SHARING,
-    GPU_REPLICAS,
-    GPU_SHARING,
-    LAST_RESORT_LABELS,
-)
+from webhook.model.node import GKE_CLIENTS, GKE_PARTITION, GKE_SHARING, GPU_REPLICAS, GPU_SHARING, LAST_RESORT_LABELS
 from webhook.model.selectors import Expression, Operator
 
 RUNTIME_MAJOR = ("nvidia.com/cuda.runtime-version.major", "nvidia.com/cuda.runtime.major")

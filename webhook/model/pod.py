@@ -8,14 +8,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from webhook.model.accelerators import (
-    BUILT_IN,
-    DEVICE_CLASSES,
-    Accelerator,
-    Accelerators,
-    Share,
-    Vendor,
-)
+from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerator, Accelerators, Share, Vendor
 from webhook.model.node import Toleration
 from webhook.model.quantity import Number
 from webhook.model.selectors import Term

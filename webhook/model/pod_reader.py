@@ -10,18 +10,7 @@ from webhook.model.gpu_fractions import fractions_of
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.json_parts import text as text_at
 from webhook.model.node import Toleration, toleration_from_raw
-from webhook.model.pod import (
-    APP,
-    EPHEMERAL,
-    INIT,
-    Container,
-    ContainerClaim,
-    GpuRequest,
-    Mount,
-    Pod,
-    Volume,
-    reserved,
-)
+from webhook.model.pod import APP, EPHEMERAL, INIT, Container, ContainerClaim, GpuRequest, Mount, Pod, Volume, reserved
 from webhook.model.quantity import Number, parse_quantity, positive
 from webhook.model.selectors import Expression, Term
 from webhook.model.shape import FormatError, ShapeError, each, entries, mapping, text

@@ -139,11 +139,7 @@ NO_CONTEXT: Mapping[str, Any] = {}
 
 
 def read_shared_quotas(
-    path: str,
-    source: bytes | YamlNode,
-    default: YamlNode,
-    faults: Faults,
-    context: Mapping[str, Any] = NO_CONTEXT,
+    path: str, source: bytes | YamlNode, default: YamlNode, faults: Faults, context: Mapping[str, Any] = NO_CONTEXT
 ) -> SharedQuotas:
     """The shared quotas in a file that errors call `path`, without disabled and faulty ones.
 

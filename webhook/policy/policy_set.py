@@ -187,12 +187,7 @@ class Policy:
         for active in self.rules:
             if isinstance(active.settings, gpu_quota.Settings) and active.settings.limits and active.holds_for(None):
                 of = ConfiguredQuota.of(
-                    QuotaScope.NAMESPACE,
-                    namespace,
-                    (namespace,),
-                    active.settings,
-                    active.origin,
-                    active.line,
+                    QuotaScope.NAMESPACE, namespace, (namespace,), active.settings, active.origin, active.line
                 )
                 return replace(of, exception=active.exception) if active.is_lifted else of
         return None

@@ -14,15 +14,7 @@ from webhook.policy.cluster_settings import AcceleratorSettings, DeclaredClasses
 from webhook.policy.document import RULES_PATH, check_name, check_names_differ, read_as, read_document
 from webhook.policy.error_wording import unknown_key
 from webhook.policy.namespaces import NamespacePattern, fault_in
-from webhook.policy.schema import (
-    DEFAULT_FILE,
-    KINDS,
-    MOST_DAYS,
-    PolicyFile,
-    PolicySpec,
-    WorkloadsMode,
-    policy_schema,
-)
+from webhook.policy.schema import DEFAULT_FILE, KINDS, MOST_DAYS, PolicyFile, PolicySpec, WorkloadsMode, policy_schema
 from webhook.rules.rule import Rule
 from webhook.yaml_files.file_errors import Faults, KeyPath
 from webhook.yaml_files.yaml_lines import YamlNode

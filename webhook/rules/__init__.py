@@ -27,17 +27,8 @@ from webhook.rules import (
 from webhook.rules.rule import Rule
 
 GROUPS: Mapping[str, tuple[Rule, ...]] = {
-    "Where a pod may run": (
-        tolerations.RULE,
-        node_affinity.RULE,
-        replica_spread.RULE,
-        gpu_nodes.RULE,
-        gpu_types.RULE,
-    ),
-    "How important a pod is, and how long it may run": (
-        priority_class.RULE,
-        time_limit.RULE,
-    ),
+    "Where a pod may run": (tolerations.RULE, node_affinity.RULE, replica_spread.RULE, gpu_nodes.RULE, gpu_types.RULE),
+    "How important a pod is, and how long it may run": (priority_class.RULE, time_limit.RULE),
     "What a container finds on its node": (
         runtime_class.RULE,
         shared_memory.RULE,
@@ -52,10 +43,7 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
         visible_devices.RULE,
         image_pinning.RULE,
     ),
-    "Whether a pod can run at all": (
-        schedulable.RULE,
-        cuda_driver.RULE,
-    ),
+    "Whether a pod can run at all": (schedulable.RULE, cuda_driver.RULE),
     "How many GPUs a namespace may use": (gpu_quota.RULE,),
 }
 

@@ -159,8 +159,7 @@ RULE = Rule(
     example=Example(
         mode=Mode.WARN,
         manifest=training_pod(
-            "nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM-80GB}",
-            resources="{limits: {nvidia.com/gpu: 16}}",
+            "nodeSelector: {nvidia.com/gpu.product: NVIDIA-A100-SXM-80GB}", resources="{limits: {nvidia.com/gpu: 16}}"
         ),
     ),
     settings=Settings,

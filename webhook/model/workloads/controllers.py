@@ -34,18 +34,7 @@ VOLCANO = "volcano.sh/job-name"
 
 _NAMES = (INDEX, JOB_SET, RAY, TRAINING, VOLCANO)
 _GROUP_SIZE = "leaderworkerset.sigs.k8s.io/size"
-_OWNERS = frozenset(
-    {
-        "JAXJob",
-        "MPIJob",
-        "MXJob",
-        "PaddleJob",
-        "PyTorchJob",
-        "RayCluster",
-        "TFJob",
-        "XGBoostJob",
-    }
-)
+_OWNERS = frozenset({"JAXJob", "MPIJob", "MXJob", "PaddleJob", "PyTorchJob", "RayCluster", "TFJob", "XGBoostJob"})
 
 IN_A_GROUP = MappingProxyType({LEADER_WORKER_SET: ""})
 """The label of pods in a LeaderWorkerSet, for templates of operators that make LeaderWorkerSets."""

@@ -152,12 +152,7 @@ def node_set(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 _WORKER_CONTAINER = "worker"
 _LEFT_TO_THE_OPERATOR = frozenset(
-    {
-        "spec.activeDeadlineSeconds",
-        "spec.priorityClassName",
-        "spec.tolerations",
-        "spec.volumes",
-    }
+    {"spec.activeDeadlineSeconds", "spec.priorityClassName", "spec.tolerations", "spec.volumes"}
 )
 
 
