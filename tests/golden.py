@@ -2,10 +2,11 @@
 
 The YAML file beside a module of tests has a table for a test, by its name: `columns` are the names of its arguments,
 and `cases` the rows, by what is special about each, or a list of rows that speak for themselves. Lists of texts and
-numbers become tuples; maps, and what is in them, stay as they are.
+numbers become tuples; maps, and what is in them, stay as they are. `each` is for rows that are no plain values.
 """
 
 import inspect
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,3 +34,9 @@ def golden(test: Any) -> Any:
     rows = cases.items() if isinstance(cases, dict) else [(None, row) for row in cases]
     params = [pytest.param(*map(_frozen, row if len(columns) > 1 else [row]), id=name) for name, row in rows]
     return pytest.mark.parametrize(columns, params)(test)
+
+
+def each(names: str, rows: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """A test for each row, with the row's key as its id; with several names, rows are tuples."""
+    params = [pytest.param(*(row if "," in names else (row,)), id=key) for key, row in rows.items()]
+    return pytest.mark.parametrize(names, params)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.strategies import checked, examples
 from webhook.cuda.assessment import assess, expected_labels
 from webhook.cuda.checks import Verdict
@@ -133,9 +133,7 @@ def test_the_driver_of_a_gpu_of_the_platform_is_never_certain():
 GEFORCE = "NVIDIA-GeForce-RTX-4090"
 
 
-@pytest.mark.parametrize(
-    "driver", [pytest.param("650.10.02", id="that branch"), pytest.param("640.10", id="one between it and ours")]
-)
+@each("driver", {"that branch": "650.10.02", "one between it and ours": "640.10"})
 def test_a_branch_without_a_row_of_its_toolkit_gives_unknown(driver):
     """The driver reports CUDA 14.0, so it is not too old for CUDA 14.0."""
     tables = SHIPPED.merged({"drivers": [BRANCH_650]})
@@ -146,7 +144,7 @@ def test_a_branch_without_a_row_of_its_toolkit_gives_unknown(driver):
     assert old.verdict is Verdict.INCOMPATIBLE
 
 
-@pytest.mark.parametrize("toolkits", [pytest.param([], id="no toolkit"), pytest.param([CUDA_14], id="its first one")])
+@each("toolkits", {"no toolkit": [], "its first one": [CUDA_14]})
 def test_a_floor_does_not_tell_about_earlier_major_versions(toolkits):
     floor = {"major": 16, "driver": "700.10", "reported": "16.0", **WHO}
     tables = SHIPPED.merged({"floors": [floor], "toolkits": toolkits})

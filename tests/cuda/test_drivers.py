@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.cuda import UNVERIFIED
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.drivers import Branch
@@ -110,7 +110,7 @@ def test_a_version_needs_a_driver(cuda, low, high):
     assert (str(threshold.low), str(threshold.high)) == (low, high)
 
 
-@pytest.mark.parametrize("cuda", [pytest.param("14", id="major"), pytest.param("14.2.0", id="release")])
+@each("cuda", {"major": "14", "release": "14.2.0"})
 def test_the_driver_of_a_newer_major_version_is_not_known(cuda):
     assert TOOLKITS.threshold_of(parse_version(cuda)) is None
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.strategies import checked
 from webhook.cuda.evidence import ImageContext, cuda_version, need_of, toolkit_env
 from webhook.cuda.need import BuiltFor, Compat, ImageEnv
@@ -24,49 +24,34 @@ POLICY, ENV, NOTE = (("nvcr.io/*", "11.1"),), (("CUDA_VERSION", "11.2.3.4"),), "
 SEEN = info({"CUDA_VERSION": "11.4.5.006"})
 
 
-@pytest.mark.parametrize(
-    ("claims", "expected", "evidence"),
-    [
-        pytest.param(ImageContext(POLICY, ENV, NOTE, SEEN), "11.1", "policy images: nvcr.io/*", id="policy"),
-        pytest.param(ImageContext((), ENV, NOTE, SEEN), "11.2.3", "env CUDA_VERSION=11.2.3.4", id="container"),
-        pytest.param(ImageContext((), (), NOTE, SEEN), "11.3", "annotation", id="annotation"),
-        pytest.param(
-            ImageContext((), (), None, SEEN), "11.4.5", "image configuration: CUDA_VERSION=11.4.5.006", id="registry"
-        ),
-        pytest.param(ImageContext(), "12.6.1", "tag 24.09-py3 of nvidia/pytorch", id="tables"),
-    ],
+@each(
+    "claims, expected, evidence",
+    {
+        "policy": (ImageContext(POLICY, ENV, NOTE, SEEN), "11.1", "policy images: nvcr.io/*"),
+        "container": (ImageContext((), ENV, NOTE, SEEN), "11.2.3", "env CUDA_VERSION=11.2.3.4"),
+        "annotation": (ImageContext((), (), NOTE, SEEN), "11.3", "annotation"),
+        "registry": (ImageContext((), (), None, SEEN), "11.4.5", "image configuration: CUDA_VERSION=11.4.5.006"),
+        "tables": (ImageContext(), "12.6.1", "tag 24.09-py3 of nvidia/pytorch"),
+    },
 )
 def test_stronger_evidence_beats_weaker_evidence(claims, expected, evidence):
     need = need_of(IMAGE, claims)
     assert (need.kind, str(need.cuda), need.evidence) == (BuiltFor.CUDA, expected, evidence)
 
 
-@pytest.mark.parametrize(
-    ("claims", "expected", "note"),
-    [
-        pytest.param(
-            ImageContext((), (("CUDA_VERSION", "latest"),), "12.4"),
-            "annotation",
-            'CUDA_VERSION: "latest" is not',
-            id="env",
-        ),
-        pytest.param(
-            ImageContext(annotation="newest", info=SEEN), "image", 'annotation: "newest" is not', id="annotation"
-        ),
-        pytest.param(
-            ImageContext(info=info({"CUDA_VERSION": "12-4"})),
-            "tag",
-            'CUDA_VERSION: "12-4" is not',
-            id="configuration",
-        ),
-        pytest.param(
+@each(
+    "claims, expected, note",
+    {
+        "env": (ImageContext((), (("CUDA_VERSION", "latest"),), "12.4"), "annotation", 'CUDA_VERSION: "latest" is not'),
+        "annotation": (ImageContext(annotation="newest", info=SEEN), "image", 'annotation: "newest" is not'),
+        "configuration": (ImageContext(info=info({"CUDA_VERSION": "12-4"})), "tag", 'CUDA_VERSION: "12-4" is not'),
+        "registry": (
             ImageContext(info=ImageInfo(problem="no answer in 10 s")),
             "tag",
             "the look-up in its registry failed: no answer",
-            id="registry",
         ),
-        pytest.param(ImageContext((("*", "118"),)), "tag", 'policy images: *: "118" is no version', id="policy"),
-    ],
+        "policy": (ImageContext((("*", "118"),)), "tag", 'policy images: *: "118" is no version'),
+    },
 )
 def test_evidence_that_cannot_be_read_is_noted_and_the_next_counts(claims, expected, note):
     need = need_of(IMAGE, claims)
@@ -129,20 +114,19 @@ def test_a_version_in_the_container_counts_for_the_toolkit_unless_the_image_has_
     assert need_of(SILENT, ImageContext(info=info(env))).env == ImageEnv.of(env)
 
 
-@pytest.mark.parametrize(
-    ("image", "expected"),
-    [
-        pytest.param("pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime", ImageEnv.of({}), id="CUDA from pip"),
-        pytest.param("nvcr.io/nvidia/pytorch:27.03-py3", NGC_GATE, id="NVIDIA's constant"),
-        pytest.param(
+@each(
+    "image, expected",
+    {
+        "CUDA from pip": ("pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime", ImageEnv.of({})),
+        "NVIDIA's constant": ("nvcr.io/nvidia/pytorch:27.03-py3", NGC_GATE),
+        "a part": (
             "rapidsai/base:25.04-cuda11.8-py3.11",
             ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=11.8"}, is_complete=False),
-            id="a part",
         ),
-        pytest.param("rapidsai/base:26.08-cuda13-py3.13", None, id="no second number"),
-        pytest.param("team/app:7-cu124", None, id="no family"),
-        pytest.param("rocm/pytorch:latest", ImageEnv.of({}), id="for others"),
-    ],
+        "no second number": ("rapidsai/base:26.08-cuda13-py3.13", None),
+        "no family": ("team/app:7-cu124", None),
+        "for others": ("rocm/pytorch:latest", ImageEnv.of({})),
+    },
 )
 def test_the_family_tells_what_the_container_toolkit_reads(image, expected):
     assert need_of(image, ImageContext()).env == expected

@@ -1,11 +1,10 @@
 """The container toolkit's own check of images on nodes."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cuda.test_requirement import REQUIREMENTS
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.strategies import checked
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.gate import Gate, legacy_gate
@@ -32,71 +31,59 @@ def env(**variables):
     return ImageEnv.of(variables)
 
 
-@pytest.mark.parametrize(
-    ("image", "product", "driver", "gate"),
-    [
-        pytest.param(base("12.4.1"), A100, "535.161.08", Gate.PASS, id="a branch of the brand"),
-        pytest.param(base("12.4.1"), A100, "545.23.08", Gate.FAIL, id="a branch not listed, though CUDA would run"),
-        pytest.param(base("12.4.0"), V100, "530.30.02", Gate.FAIL, id="another branch not listed"),
-        pytest.param(base("12.4.1"), T4, "550.54.15", Gate.PASS, id="the CUDA of the driver"),
-        pytest.param(base("12.6.3"), "NVIDIA-GeForce-RTX-4090", "550.120", Gate.FAIL, id="no term for the brand"),
-        pytest.param(base("13.0.0"), H100, "570.124.06", Gate.PASS, id="a branch of an older major version"),
-        pytest.param(base("13.0.0"), H100, "560.35.03", Gate.FAIL, id="a branch between two that are listed"),
-        pytest.param(base("13.4.3"), H100, "615.71.09", Gate.PASS, id="the longest that is known"),
-        pytest.param(env(CUDA_VERSION="11.6.2"), A100, "470.82.01", Gate.FAIL, id="an image without a requirement"),
-        pytest.param(env(CUDA_VERSION="11.6.2"), A100, "510.47.03", Gate.PASS, id="and a driver for it"),
-        pytest.param(
-            base("12.4.0", NVIDIA_DISABLE_REQUIRE="true"), V100, "530.30.02", Gate.PASS, id="switched off by true"
-        ),
-        pytest.param(base("12.4.0", NVIDIA_DISABLE_REQUIRE="1"), V100, "530.30.02", Gate.PASS, id="switched off by 1"),
-        pytest.param(base("12.4.0", NVIDIA_DISABLE_REQUIRE="yes"), V100, "530.30.02", Gate.FAIL, id="yes is not true"),
-        pytest.param(base("12.4.0", NVIDIA_DISABLE_REQUIRE=""), V100, "530.30.02", Gate.FAIL, id="nothing is not true"),
-        pytest.param(
+@each(
+    "image, product, driver, gate",
+    {
+        "a branch of the brand": (base("12.4.1"), A100, "535.161.08", Gate.PASS),
+        "a branch not listed, though CUDA would run": (base("12.4.1"), A100, "545.23.08", Gate.FAIL),
+        "another branch not listed": (base("12.4.0"), V100, "530.30.02", Gate.FAIL),
+        "the CUDA of the driver": (base("12.4.1"), T4, "550.54.15", Gate.PASS),
+        "no term for the brand": (base("12.6.3"), "NVIDIA-GeForce-RTX-4090", "550.120", Gate.FAIL),
+        "a branch of an older major version": (base("13.0.0"), H100, "570.124.06", Gate.PASS),
+        "a branch between two that are listed": (base("13.0.0"), H100, "560.35.03", Gate.FAIL),
+        "the longest that is known": (base("13.4.3"), H100, "615.71.09", Gate.PASS),
+        "an image without a requirement": (env(CUDA_VERSION="11.6.2"), A100, "470.82.01", Gate.FAIL),
+        "and a driver for it": (env(CUDA_VERSION="11.6.2"), A100, "510.47.03", Gate.PASS),
+        "switched off by true": (base("12.4.0", NVIDIA_DISABLE_REQUIRE="true"), V100, "530.30.02", Gate.PASS),
+        "switched off by 1": (base("12.4.0", NVIDIA_DISABLE_REQUIRE="1"), V100, "530.30.02", Gate.PASS),
+        "yes is not true": (base("12.4.0", NVIDIA_DISABLE_REQUIRE="yes"), V100, "530.30.02", Gate.FAIL),
+        "nothing is not true": (base("12.4.0", NVIDIA_DISABLE_REQUIRE=""), V100, "530.30.02", Gate.FAIL),
+        "all variables must hold": (
             env(NVIDIA_REQUIRE_CUDA="cuda>=11.6", NVIDIA_REQUIRE_BRAND="brand=tesla"),
             A100,
             "550.54.15",
             Gate.FAIL,
-            id="all variables must hold",
         ),
-        pytest.param(env(NVIDIA_REQUIRE_CUDA="cuda>=12.0,arch>=8.0"), T4, "550.54.15", Gate.FAIL, id="and"),
-        pytest.param(env(NVIDIA_REQUIRE_CUDA="cuda>=12.0 arch>=8.0"), T4, "550.54.15", Gate.PASS, id="or"),
-        pytest.param(env(NVIDIA_REQUIRE_CUDA="foo=bar cuda>=11.0"), T4, "550.54.15", Gate.FAIL, id="an unknown name"),
-        pytest.param(env(NVIDIA_REQUIRE_CUDA="cuda>=11.0 foo=bar"), T4, "550.54.15", Gate.PASS, id="behind what holds"),
-        pytest.param(
-            env(NVIDIA_REQUIRE_CUDA="cuda>=12.4,driver!=550.54.14"), L4, "550.54.15", Gate.PASS, id="the whole driver"
-        ),
-        pytest.param(env(NVIDIA_REQUIRE_CUDA="cuda==12.4"), T4, "550.54.15", Gate.FAIL, id="no operator"),
-        pytest.param(
+        "and": (env(NVIDIA_REQUIRE_CUDA="cuda>=12.0,arch>=8.0"), T4, "550.54.15", Gate.FAIL),
+        "or": (env(NVIDIA_REQUIRE_CUDA="cuda>=12.0 arch>=8.0"), T4, "550.54.15", Gate.PASS),
+        "an unknown name": (env(NVIDIA_REQUIRE_CUDA="foo=bar cuda>=11.0"), T4, "550.54.15", Gate.FAIL),
+        "behind what holds": (env(NVIDIA_REQUIRE_CUDA="cuda>=11.0 foo=bar"), T4, "550.54.15", Gate.PASS),
+        "the whole driver": (env(NVIDIA_REQUIRE_CUDA="cuda>=12.4,driver!=550.54.14"), L4, "550.54.15", Gate.PASS),
+        "no operator": (env(NVIDIA_REQUIRE_CUDA="cuda==12.4"), T4, "550.54.15", Gate.FAIL),
+        "NGC's constant says nothing": (
             env(CUDA_VERSION="13.3.1.008", NVIDIA_REQUIRE_CUDA="cuda>=9.0"),
             V100,
             "535.183.01",
             Gate.PASS,
-            id="NGC's constant says nothing",
         ),
-        pytest.param(env(NVIDIA_REQUIRE_FOO="cuda>=12.5"), T4, "550.54.15", Gate.FAIL, id="any name after the prefix"),
-        pytest.param(
-            env(NVIDIA_REQUIRE_JETPACK_HOST_MOUNTS="csv-mounts=all"),
-            T4,
-            "550.54.15",
-            Gate.NOT_APPLICABLE,
-            id="Jetson's",
-        ),
-        pytest.param(env(), T4, "550.54.15", Gate.NOT_APPLICABLE, id="no requirement"),
-        pytest.param(env(PATH="/bin"), T4, None, Gate.NOT_APPLICABLE, id="nothing of NVIDIA's"),
-        pytest.param(None, T4, "550.54.15", Gate.UNKNOWN, id="nothing known of the image"),
-        pytest.param(base("12.4.1"), "", None, Gate.UNKNOWN, id="nothing known of the node"),
-        pytest.param(base("12.4.1"), "NVIDIA-R100", "535.54.03", Gate.UNKNOWN, id="some brand, perhaps one listed"),
-        pytest.param(base("12.6.3"), "", "550.54.15", Gate.UNKNOWN, id="some brand, of which one would not"),
-        pytest.param(base("12.6.3"), "GRID-T4-16Q", "535.161.05", Gate.PASS, id="a virtual GPU"),
-        pytest.param(base("12.6.3"), A100, "550", Gate.PASS, id="a branch is enough"),
-        pytest.param(env(NVIDIA_REQUIRE_CUDA="driver>=550.54"), A100, "550", Gate.UNKNOWN, id="a branch is not enough"),
-        pytest.param(base("11.8.0"), T4, "470.82.01", Gate.PASS, id="every build passes"),
-        pytest.param(base("11.8.0"), T4, "450.80.02", Gate.UNKNOWN, id="one build passes"),
-        pytest.param(base("11.8.0"), T4, "460.32.03", Gate.FAIL, id="no build passes"),
-        pytest.param(base("13.4.1"), H100, "615.71.09", Gate.PASS, id="a version not seen, on its own driver"),
-        pytest.param(base("13.4.1"), H100, "535.54.03", Gate.UNKNOWN, id="a version not seen, on an old driver"),
-        pytest.param(base("13.4.1"), H100, "525.60.13", Gate.FAIL, id="a version not seen, on a very old driver"),
-    ],
+        "any name after the prefix": (env(NVIDIA_REQUIRE_FOO="cuda>=12.5"), T4, "550.54.15", Gate.FAIL),
+        "Jetson's": (env(NVIDIA_REQUIRE_JETPACK_HOST_MOUNTS="csv-mounts=all"), T4, "550.54.15", Gate.NOT_APPLICABLE),
+        "no requirement": (env(), T4, "550.54.15", Gate.NOT_APPLICABLE),
+        "nothing of NVIDIA's": (env(PATH="/bin"), T4, None, Gate.NOT_APPLICABLE),
+        "nothing known of the image": (None, T4, "550.54.15", Gate.UNKNOWN),
+        "nothing known of the node": (base("12.4.1"), "", None, Gate.UNKNOWN),
+        "some brand, perhaps one listed": (base("12.4.1"), "NVIDIA-R100", "535.54.03", Gate.UNKNOWN),
+        "some brand, of which one would not": (base("12.6.3"), "", "550.54.15", Gate.UNKNOWN),
+        "a virtual GPU": (base("12.6.3"), "GRID-T4-16Q", "535.161.05", Gate.PASS),
+        "a branch is enough": (base("12.6.3"), A100, "550", Gate.PASS),
+        "a branch is not enough": (env(NVIDIA_REQUIRE_CUDA="driver>=550.54"), A100, "550", Gate.UNKNOWN),
+        "every build passes": (base("11.8.0"), T4, "470.82.01", Gate.PASS),
+        "one build passes": (base("11.8.0"), T4, "450.80.02", Gate.UNKNOWN),
+        "no build passes": (base("11.8.0"), T4, "460.32.03", Gate.FAIL),
+        "a version not seen, on its own driver": (base("13.4.1"), H100, "615.71.09", Gate.PASS),
+        "a version not seen, on an old driver": (base("13.4.1"), H100, "535.54.03", Gate.UNKNOWN),
+        "a version not seen, on a very old driver": (base("13.4.1"), H100, "525.60.13", Gate.FAIL),
+    },
 )
 def test_a_container_passes_or_not(image, product, driver, gate):
     assert legacy_gate(image, offer_from(driver=driver, product=product, arch="amd64")) is gate

@@ -1,8 +1,6 @@
 """Whether a GPU and a CPU can run an image, and a driver the GPU."""
 
-import pytest
-
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.cuda import checks
 from webhook.cuda.compiled_code import Kernels
 from webhook.cuda.cuda_tables import SHIPPED
@@ -61,49 +59,43 @@ def test_a_driver_drives_the_gpus_of_its_time(product, driver, cuda, verdict):
     assert verdict_of(checks.driver_for_gpu(offer_from(product=product, driver=driver, cuda=cuda), SHIPPED)) == verdict
 
 
-@pytest.mark.parametrize(
-    ("finding", "cause", "reason"),
-    [
-        pytest.param(
+@each(
+    "finding, cause, reason",
+    {
+        "GPU too old": (
             checks.gpu_too_old(parse_version("13.0.1"), offer_from(product=V100), SHIPPED),
             Cause.GPU,
             "CUDA 13 needs compute capability 7.5 or newer; Tesla-V100-SXM2-32GB has 7.0",
-            id="GPU too old",
         ),
-        pytest.param(
+        "GPU too new": (
             checks.gpu_too_new(parse_version("12.4.1"), Kernels.WITHOUT_PTX, offer_from(product=B200), SHIPPED),
             Cause.GPU,
             "CUDA 12.4.1 has no code for compute capability 10.0 (NVIDIA-B200), only CUDA 12.8 and newer; the "
             "image brings no PTX, which the driver could compile",
-            id="GPU too new",
         ),
-        pytest.param(
+        "GPU that no table knows": (
             checks.gpu_too_new(parse_version("13.0.0"), Kernels.WITHOUT_PTX, offer_from(compute="14.0"), SHIPPED),
             Cause.GPU,
             "CUDA 13.0.0 has no code for compute capability 14.0, at best CUDA 13.5 and newer; the image "
             "brings no PTX, which the driver could compile",
-            id="GPU that no table knows",
         ),
-        pytest.param(
+        "GPU perhaps too new": (
             checks.gpu_too_new(parse_version("12"), Kernels.WITHOUT_PTX, offer_from(compute="10.0"), SHIPPED),
             Cause.GPU,
             "it is not known whether CUDA 12 has code for compute capability 10.0",
-            id="GPU perhaps too new",
         ),
-        pytest.param(
+        "driver too old for the GPU": (
             checks.driver_for_gpu(offer_from(product=B200, driver="560.35.03"), SHIPPED),
             Cause.DRIVER,
             "compute capability 10.0 (NVIDIA-B200) needs driver branch 570 or newer; the node has 560.35.03",
-            id="driver too old for the GPU",
         ),
-        pytest.param(
+        "driver too new for the GPU": (
             checks.driver_for_gpu(offer_from(product=V100, driver="595"), SHIPPED),
             Cause.DRIVER,
             "driver branch 580 is the last for compute capability 7.0 (Tesla-V100-SXM2-32GB); "
             "the node has 595, and the rest of its version is not known",
-            id="driver too new for the GPU",
         ),
-        pytest.param(
+        "framework": (
             checks.framework(
                 Need(BuiltFor.CUDA, None, "", compute_floor=parse_version("7.5"), is_floor_verified=False),
                 offer_from(product=V100),
@@ -111,9 +103,8 @@ def test_a_driver_drives_the_gpus_of_its_time(product, driver, cuda, verdict):
             Cause.GPU,
             "the framework in the image needs compute capability 7.5 or newer, as far as is known; "
             "Tesla-V100-SXM2-32GB has 7.0",
-            id="framework",
         ),
-    ],
+    },
 )
 def test_a_finding_names_what_is_needed_and_what_is_there(finding, cause, reason):
     assert (finding.cause, finding.reason) == (cause, reason)

@@ -6,13 +6,7 @@ import pytest
 
 from tests.golden import golden
 from webhook.cuda import UNVERIFIED
-from webhook.cuda.releases import (
-    MONTHS,
-    TRITON_TRTLLM,
-    TRITON_VLLM,
-    month_of,
-    monthly_cuda,
-)
+from webhook.cuda.releases import MONTHS, TRITON_TRTLLM, TRITON_VLLM, month_of, monthly_cuda
 
 
 def test_months_stand_in_order_and_their_cuda_never_falls():

@@ -1,10 +1,9 @@
 """What nodes offer, read from their labels."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.strategies import checked
 from webhook.cuda.offer import LABELS, Offer, offer_from, offer_of
 from webhook.model.node import GPU_LABELS
@@ -96,30 +95,24 @@ def test_a_described_node_equals_a_labelled_node():
     assert described == offer_of(H100_NODE)
 
 
-@pytest.mark.parametrize(
-    ("texts", "offer"),
-    [
-        pytest.param({}, Offer(), id="nothing"),
-        pytest.param({"driver": "", "product": "", "compute": "", "arch": ""}, Offer(), id="empty texts"),
-        pytest.param(
-            {"driver": "535"}, Offer(driver=parse_version("535"), is_driver_exact=False), id="the branch of a driver"
-        ),
-        pytest.param(
+@each(
+    "texts, offer",
+    {
+        "nothing": ({}, Offer()),
+        "empty texts": ({"driver": "", "product": "", "compute": "", "arch": ""}, Offer()),
+        "the branch of a driver": ({"driver": "535"}, Offer(driver=parse_version("535"), is_driver_exact=False)),
+        "a product with a CPU": (
             {"product": "NVIDIA-GH200-480GB"},
             Offer(product="NVIDIA-GH200-480GB", compute=parse_version("9.0"), arch="arm64", is_data_center=True),
-            id="a product with a CPU",
         ),
-        pytest.param({"arch": "aarch64"}, Offer(arch="arm64"), id="another name of an architecture"),
-        pytest.param({"arch": " ARM64"}, Offer(arch="arm64"), id="an architecture in capitals"),
-        pytest.param(
-            {"driver": " 550.54.15\n"}, Offer(driver=parse_version("550.54.15")), id="a driver with blanks around it"
-        ),
-        pytest.param(
+        "another name of an architecture": ({"arch": "aarch64"}, Offer(arch="arm64")),
+        "an architecture in capitals": ({"arch": " ARM64"}, Offer(arch="arm64")),
+        "a driver with blanks around it": ({"driver": " 550.54.15\n"}, Offer(driver=parse_version("550.54.15"))),
+        "no architecture": (
             {"arch": "banana"},
             Offer(problems=('arch: "banana" is no CPU architecture; write one such as amd64 or arm64',)),
-            id="no architecture",
         ),
-    ],
+    },
 )
 def test_a_node_may_be_described_in_part(texts, offer):
     assert offer_from(**texts) == offer

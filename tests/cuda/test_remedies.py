@@ -3,11 +3,11 @@
 import re
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cuda.test_verdict import NEEDS, OFFERS
+from tests.golden import each
 from tests.strategies import checked
 from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_messages import remedy
@@ -32,94 +32,79 @@ def same_family(cuda):
     return f"nvidia/cuda:{cuda}.1-base"
 
 
-@pytest.mark.parametrize(
-    ("need", "offers", "text"),
-    [
-        pytest.param(
+@each(
+    "need, offers, text",
+    {
+        "driver too old": (
             cuda_need("13.0.1"),
             nodes((A100, "570.124.06")),
             "Use nvidia/cuda:12.9.1-base or another image of CUDA 12.9 or older, or install driver 580.65.06 or newer",
-            id="driver too old",
         ),
-        pytest.param(
+        "GPU too old": (
             cuda_need("13.0.1"),
             nodes((V100, "580.65.06")),
             "Use nvidia/cuda:12.9.1-base or another image of CUDA 12.9 or older, or use nodes whose GPUs "
             "have compute capability 7.5 or newer",
-            id="GPU too old",
         ),
-        pytest.param(
-            cuda_need("12.4.1"), nodes((B200, "570.133.20")), "Use an image of CUDA 12.8 to 12.9", id="GPU too new"
-        ),
-        pytest.param(
+        "GPU too new": (cuda_need("12.4.1"), nodes((B200, "570.133.20")), "Use an image of CUDA 12.8 to 12.9"),
+        "GPU too new, and the newest driver": (
             cuda_need("12.4.1"),
             nodes((B200, "615.71.09")),
             "Use an image of CUDA 12.8 or newer",
-            id="GPU too new, and the newest driver",
         ),
-        pytest.param(
+        "framework too new for the GPU": (
             cuda_need("12.6.3", compute_floor=parse_version("7.5")),
             nodes((V100, "535.54.03")),
             "Use nvidia/cuda:12.6.1-base or another image whose framework supports compute capability 7.0, "
             "or use nodes whose GPUs have compute capability 7.5 or newer",
-            id="framework too new for the GPU",
         ),
-        pytest.param(
+        "a GPU that leaves little room": (
             cuda_need("13.0"),
             nodes((B200, "570.133.20")),
             "Use nvidia/cuda:12.9.1-base or another image of CUDA 12.8 to 12.9, or install driver 580.65.06 or newer",
-            id="a GPU that leaves little room",
         ),
-        pytest.param(
+        "driver too old for the GPU": (
             cuda_need("12.8.0"),
             nodes((B200, "560.35.03")),
             "Install a driver of branch 570 or newer",
-            id="driver too old for the GPU",
         ),
-        pytest.param(
+        "driver too new for the GPU": (
             cuda_need("12.4.1"),
             nodes((V100, "595.58.03")),
             "Install a driver of branch 580 or older",
-            id="driver too new for the GPU",
         ),
-        pytest.param(
+        "the better of two kinds of nodes": (
             cuda_need("12.4.1"),
             nodes((RTX3090, "470.82.01"), (T4, "418.87.01")),
             "Use nvidia/cuda:11.8.1-base or another image of CUDA 11.0 to 11.8, or install driver 525.60.13 or newer",
-            id="the better of two kinds of nodes",
         ),
-        pytest.param(
+        "10 has no floor": (
             cuda_need("10.2.89"),
             nodes((T4, "410.48")),
             "Use nvidia/cuda:10.0.1-base or another image of CUDA 10.0 or older, or install driver 440.33 or newer",
-            id="10 has no floor",
         ),
-        pytest.param(
+        "framework": (
             cuda_need(None, compute_floor=parse_version("7.5")),
             nodes((V100, "550.54.15")),
             "Use nodes whose GPUs have compute capability 7.5 or newer",
-            id="framework",
         ),
-        pytest.param(
+        "CPU": (
             cuda_need("12.4.1", architectures=("amd64",)),
             nodes((T4, "550.54.15"), arch="arm64"),
             "Build the image for arm64 as well, or use nodes with amd64 CPUs",
-            id="CPU",
         ),
-        pytest.param(
+        "another platform": (
             Need(BuiltFor.OTHER, None, "", platform="ROCm"),
             nodes((T4, "550.54.15")),
             "Use an image that is built for CUDA",
-            id="another platform",
         ),
-        pytest.param(
+        "where forward compatibility is not wanted": (
             cuda_need("12.4.1", compat=Compat.YES),
             nodes((A100, "470.82.01")),
             "Use nvidia/cuda:11.8.1-base or another image of CUDA 11.0 to 11.8, or install driver 525.60.13 or newer",
-            id="where forward compatibility is not wanted",
         ),
-        pytest.param(cuda_need("12.4.1"), [], "Use another image or other nodes", id="nothing known"),
-    ],
+        "nothing known": (cuda_need("12.4.1"), [], "Use another image or other nodes"),
+    },
 )
 def test_the_nearest_remedies_are_named(need, offers, text):
     assert remedy(need, offers, same_family) == text

@@ -1,9 +1,9 @@
 """Requirements are evaluated as libnvidia-container evaluates them."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import each
 from tests.strategies import checked
 from webhook.cuda.gate import Bounds, KnownSystem, outcomes
 from webhook.model.versions import Version, parse_version
@@ -19,94 +19,94 @@ def seen(cuda="12.4", driver="550.54.15", arch="7.5", brand="tesla"):
 T4 = seen()
 
 
-@pytest.mark.parametrize(
-    ("requirement", "outcome"),
-    [
-        pytest.param("", HOLDS, id="nothing"),
-        pytest.param("cuda>=12.4", HOLDS, id="equal"),
-        pytest.param("cuda>=12.5", FAILS, id="newer"),
-        pytest.param("cuda>12.3 ", HOLDS, id="a space behind"),
-        pytest.param("cuda>12.4", FAILS, id="strictly newer"),
-        pytest.param("cuda<=12.4", HOLDS, id="at most"),
-        pytest.param("cuda<12.4", FAILS, id="older"),
-        pytest.param("cuda=12.4.0", HOLDS, id="missing numbers are 0"),
-        pytest.param("cuda=012.04", HOLDS, id="leading zeros"),
-        pytest.param("cuda!=12.4", FAILS, id="unequal"),
-        pytest.param("cuda!12.4", FAILS, id="a lone exclamation mark is unequal"),
-        pytest.param("cuda=12..4.", HOLDS, id="dots in excess"),
-        pytest.param("CUDA>=12.0", HOLDS, id="names in capitals"),
-        pytest.param("brand=TESLA", HOLDS, id="brands in capitals"),
-        pytest.param("brand!=tesla", FAILS, id="another brand"),
-        pytest.param("driver!=550.54.14", HOLDS, id="the whole driver"),
-        pytest.param("driver<536", FAILS, id="numbers, not texts"),
-        pytest.param("driver>=550.54.15.1", FAILS, id="more numbers"),
-        pytest.param("cuda>=12.0,arch>=8.0", FAILS, id="a comma is and"),
-        pytest.param("cuda>=12.0 arch>=8.0", HOLDS, id="a space is or"),
-        pytest.param("arch>=8.0 cuda>=12.0", HOLDS, id="a space is or, the other way round"),
-        pytest.param("arch>=8.0,cuda>=12.0 brand=tesla,driver>=550,driver<551", HOLDS, id="terms of several factors"),
-        pytest.param("cuda>=99  cuda>=12.0", HOLDS, id="two spaces"),
-        pytest.param(",cuda>=12.0,,brand=tesla,", HOLDS, id="commas in excess"),
-        pytest.param("cuda>=99 , cuda>=12.0", FAILS, id="a lone comma ends it"),
-        pytest.param(", cuda>=99", HOLDS, id="a lone comma before all"),
-        pytest.param("foo=bar cuda>=11.0", FAILS, id="an unknown name fails the whole"),
-        pytest.param("cuda>=11.0 foo=bar", HOLDS, id="an unknown name behind what holds is not read"),
-        pytest.param("cuda>=99,foo=bar cuda>=11.0", HOLDS, id="an unknown name behind what does not is not read"),
-        pytest.param("cuda>=11.0,foo=bar cuda>=11.0", FAILS, id="an unknown name within a term"),
-        pytest.param("cuda==12.4", FAILS, id="no operator"),
-        pytest.param("cuda=>12.4", FAILS, id="an operator turned round"),
-        pytest.param("cuda", FAILS, id="neither operator nor value"),
-        pytest.param("cuda>=", FAILS, id="no value"),
-        pytest.param(">=12.4", FAILS, id="no name"),
-        pytest.param("cuda>=12.x", FAILS, id="no version"),
-        pytest.param("cuda>=.4", FAILS, id="a version that begins with a dot"),
-        pytest.param("cuda>=12<13", FAILS, id="two operators"),
-        pytest.param("cuda!=99999999999999999999", FAILS, id="a number beyond 64 bits"),
-        pytest.param("brand>=tesla", FAILS, id="brands have no order"),
-        pytest.param("cuda>=12.0\tarch>=8.0", FAILS, id="a tab is no space"),
-        pytest.param(f"brand={'x' * 119} cuda>=12.0", HOLDS, id="a false factor that can be spelled out"),
-        pytest.param(f"brand={'x' * 120} cuda>=12.0", FAILS, id="a false factor that is too long"),
-        pytest.param(f"brand!={'x' * 300}", HOLDS, id="a true one may be of any length"),
-    ],
+@each(
+    "requirement, outcome",
+    {
+        "nothing": ("", HOLDS),
+        "equal": ("cuda>=12.4", HOLDS),
+        "newer": ("cuda>=12.5", FAILS),
+        "a space behind": ("cuda>12.3 ", HOLDS),
+        "strictly newer": ("cuda>12.4", FAILS),
+        "at most": ("cuda<=12.4", HOLDS),
+        "older": ("cuda<12.4", FAILS),
+        "missing numbers are 0": ("cuda=12.4.0", HOLDS),
+        "leading zeros": ("cuda=012.04", HOLDS),
+        "unequal": ("cuda!=12.4", FAILS),
+        "a lone exclamation mark is unequal": ("cuda!12.4", FAILS),
+        "dots in excess": ("cuda=12..4.", HOLDS),
+        "names in capitals": ("CUDA>=12.0", HOLDS),
+        "brands in capitals": ("brand=TESLA", HOLDS),
+        "another brand": ("brand!=tesla", FAILS),
+        "the whole driver": ("driver!=550.54.14", HOLDS),
+        "numbers, not texts": ("driver<536", FAILS),
+        "more numbers": ("driver>=550.54.15.1", FAILS),
+        "a comma is and": ("cuda>=12.0,arch>=8.0", FAILS),
+        "a space is or": ("cuda>=12.0 arch>=8.0", HOLDS),
+        "a space is or, the other way round": ("arch>=8.0 cuda>=12.0", HOLDS),
+        "terms of several factors": ("arch>=8.0,cuda>=12.0 brand=tesla,driver>=550,driver<551", HOLDS),
+        "two spaces": ("cuda>=99  cuda>=12.0", HOLDS),
+        "commas in excess": (",cuda>=12.0,,brand=tesla,", HOLDS),
+        "a lone comma ends it": ("cuda>=99 , cuda>=12.0", FAILS),
+        "a lone comma before all": (", cuda>=99", HOLDS),
+        "an unknown name fails the whole": ("foo=bar cuda>=11.0", FAILS),
+        "an unknown name behind what holds is not read": ("cuda>=11.0 foo=bar", HOLDS),
+        "an unknown name behind what does not is not read": ("cuda>=99,foo=bar cuda>=11.0", HOLDS),
+        "an unknown name within a term": ("cuda>=11.0,foo=bar cuda>=11.0", FAILS),
+        "no operator": ("cuda==12.4", FAILS),
+        "an operator turned round": ("cuda=>12.4", FAILS),
+        "neither operator nor value": ("cuda", FAILS),
+        "no value": ("cuda>=", FAILS),
+        "no name": (">=12.4", FAILS),
+        "no version": ("cuda>=12.x", FAILS),
+        "a version that begins with a dot": ("cuda>=.4", FAILS),
+        "two operators": ("cuda>=12<13", FAILS),
+        "a number beyond 64 bits": ("cuda!=99999999999999999999", FAILS),
+        "brands have no order": ("brand>=tesla", FAILS),
+        "a tab is no space": ("cuda>=12.0\tarch>=8.0", FAILS),
+        "a false factor that can be spelled out": (f"brand={'x' * 119} cuda>=12.0", HOLDS),
+        "a false factor that is too long": (f"brand={'x' * 120} cuda>=12.0", FAILS),
+        "a true one may be of any length": (f"brand!={'x' * 300}", HOLDS),
+    },
 )
 def test_a_requirement_holds_on_a_known_node_or_does_not(requirement, outcome):
     assert outcomes(requirement, T4) == outcome
 
 
-@pytest.mark.parametrize(
-    ("requirement", "node", "outcome"),
-    [
-        pytest.param("cuda>=12.4", seen(cuda=None), OPEN, id="the CUDA matters"),
-        pytest.param("driver>=500 cuda>=12.4", seen(cuda=None), HOLDS, id="the CUDA is not asked for"),
-        pytest.param("cuda>=12.4 driver>=500", seen(cuda=None), HOLDS, id="either term is enough"),
-        pytest.param("cuda>=12.4,driver>=600", seen(cuda=None), FAILS, id="the other factor fails"),
-        pytest.param("cuda>=12.4 foo=bar", seen(cuda=None), OPEN, id="what cannot be read may not be reached"),
-        pytest.param("cuda>=12.4,foo=bar", seen(cuda=None), FAILS, id="fails whether it is reached or not"),
-        pytest.param("brand=tesla,driver>=500", seen(brand=None), OPEN, id="the brand matters"),
-        pytest.param("brand<tesla", seen(brand=None), FAILS, id="brands have no order"),
-        pytest.param("arch>=x", seen(arch=None), FAILS, id="no version"),
-        pytest.param("cuda>=12.4 , cuda>=1", seen(cuda=None), OPEN, id="a lone comma ends it"),
-    ],
+@each(
+    "requirement, node, outcome",
+    {
+        "the CUDA matters": ("cuda>=12.4", seen(cuda=None), OPEN),
+        "the CUDA is not asked for": ("driver>=500 cuda>=12.4", seen(cuda=None), HOLDS),
+        "either term is enough": ("cuda>=12.4 driver>=500", seen(cuda=None), HOLDS),
+        "the other factor fails": ("cuda>=12.4,driver>=600", seen(cuda=None), FAILS),
+        "what cannot be read may not be reached": ("cuda>=12.4 foo=bar", seen(cuda=None), OPEN),
+        "fails whether it is reached or not": ("cuda>=12.4,foo=bar", seen(cuda=None), FAILS),
+        "the brand matters": ("brand=tesla,driver>=500", seen(brand=None), OPEN),
+        "brands have no order": ("brand<tesla", seen(brand=None), FAILS),
+        "no version": ("arch>=x", seen(arch=None), FAILS),
+        "a lone comma ends it": ("cuda>=12.4 , cuda>=1", seen(cuda=None), OPEN),
+    },
 )
 def test_unknown_properties_leave_the_result_open_if_they_matter(requirement, node, outcome):
     assert outcomes(requirement, node) == outcome
 
 
-@pytest.mark.parametrize(
-    ("operator", "value", "outcome"),
-    [
-        pytest.param(">=", "535", HOLDS, id="at least the branch"),
-        pytest.param("<", "536", HOLDS, id="before the next branch"),
-        pytest.param(">=", "535.54", OPEN, id="within the branch"),
-        pytest.param(">", "535", OPEN, id="behind the first of the branch"),
-        pytest.param(">", "534.99", HOLDS, id="behind the branch before"),
-        pytest.param("<=", "535", OPEN, id="the first of the branch"),
-        pytest.param("<=", "536", HOLDS, id="the next branch"),
-        pytest.param("=", "535.54", OPEN, id="one of the branch"),
-        pytest.param("=", "550.54", FAILS, id="one of another branch"),
-        pytest.param("!=", "550.54", HOLDS, id="none of another branch"),
-        pytest.param("<", "535", FAILS, id="before the branch"),
-        pytest.param(">=", "550", FAILS, id="at least the next branch"),
-    ],
+@each(
+    "operator, value, outcome",
+    {
+        "at least the branch": (">=", "535", HOLDS),
+        "before the next branch": ("<", "536", HOLDS),
+        "within the branch": (">=", "535.54", OPEN),
+        "behind the first of the branch": (">", "535", OPEN),
+        "behind the branch before": (">", "534.99", HOLDS),
+        "the first of the branch": ("<=", "535", OPEN),
+        "the next branch": ("<=", "536", HOLDS),
+        "one of the branch": ("=", "535.54", OPEN),
+        "one of another branch": ("=", "550.54", FAILS),
+        "none of another branch": ("!=", "550.54", HOLDS),
+        "before the branch": ("<", "535", FAILS),
+        "at least the next branch": (">=", "550", FAILS),
+    },
 )
 def test_a_partial_version_answers_for_all_versions_that_begin_with_it(operator, value, outcome):
     node = KnownSystem(driver=Bounds.of(parse_version("535"), is_exact=False))

@@ -1,8 +1,6 @@
 """Whether a driver runs a CUDA version."""
 
-import pytest
-
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.cuda.checks import Verdict, driver_for_cuda
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.need import BuiltFor, Compat, Need
@@ -57,109 +55,95 @@ def test_cuda_compat_depends_on_the_architecture():
 PTX = "code that is compiled at run time (PTX) and the newest features of CUDA"
 
 
-@pytest.mark.parametrize(
-    ("finding", "cause", "reason"),
-    [
-        pytest.param(
+@each(
+    "finding, cause, reason",
+    {
+        "native": (
             find("12.4.1", driver="550.90.07", product=A100),
             Cause.NONE,
             "needs driver 550.54.15 or newer (CUDA 12.4.1, native); the node has 550.90.07",
-            id="native",
         ),
-        pytest.param(
+        "minor-version compatibility": (
             find("12.4.1", driver="535.161.08", product=A100),
             Cause.NONE,
             "needs driver 525.60.13 or newer (CUDA 12, minor-version compatibility); the node has 535.161.08; "
             f"{PTX} 12.4.1 need driver 550.54.15",
-            id="minor-version compatibility",
         ),
-        pytest.param(
+        "only the branch is known": (
             find("13.4.1", driver="580.95.05", product=A100),
             Cause.NONE,
             "needs driver 580.65.06 or newer (CUDA 13, minor-version compatibility); the node has 580.95.05; "
             f"{PTX} 13.4.1 need driver branch 615",
-            id="only the branch is known",
         ),
-        pytest.param(
+        "some 12 on some GPU": (
             find("12", driver="550.54.15"),
             Cause.NONE,
             "needs driver 525.60.13 or newer (CUDA 12, minor-version compatibility); the node has 550.54.15; "
             "the GPU is not known, so it was not checked",
-            id="some 12 on some GPU",
         ),
-        pytest.param(
+        "only the CUDA of the driver is known": (
             find("12.4", cuda="12.4", product=A100),
             Cause.NONE,
             "needs driver 550.54.14 or newer (CUDA 12.4, native); the node's driver reports CUDA 12.4",
-            id="only the CUDA of the driver is known",
         ),
-        pytest.param(
+        "GeForce with an image that has cuda-compat": (
             find("12.4.1", Compat.YES, driver="535.161.08", product=RTX3090),
             Cause.NONE,
             "needs driver 525.60.13 or newer (CUDA 12, minor-version compatibility); the node has 535.161.08; "
             f"{PTX} 12.4.1 need driver 550.54.15",
-            id="GeForce with an image that has cuda-compat",
         ),
-        pytest.param(
+        "too old": (
             find("12.4.1", driver="470.82.01", product=A100),
             Cause.DRIVER,
             "needs driver 525.60.13 or newer (CUDA 12, minor-version compatibility); the node has 470.82.01, and "
             "forward compatibility does not help: the image has no cuda-compat package",
-            id="too old",
         ),
-        pytest.param(
+        "too old for 10": (
             find("10.2.89", driver="418.87.01", product=A100),
             Cause.DRIVER,
             "needs driver 440.33 or newer (CUDA 10.2.89); the node has 418.87.01, and forward compatibility does not "
             "help: the image has no cuda-compat package",
-            id="too old for 10",
         ),
-        pytest.param(
+        "a branch not listed": (
             find("13.0.0", Compat.YES, driver="560.35.03", product=A100),
             Cause.DRIVER,
             "needs driver 580.65.06 or newer (CUDA 13, minor-version compatibility); the node has 560.35.03, and "
             "forward compatibility does not help: cuda-compat of CUDA 13.0.0 does not run on the driver's branch, only "
             "on 535, 550, 565, 570, 575",
-            id="a branch not listed",
         ),
-        pytest.param(
+        "forward compatibility": (
             find("13.0.0", Compat.YES, driver="535.183.01", product=A100),
             Cause.DRIVER,
             "needs driver 580.65.06 or newer (CUDA 13, minor-version compatibility); the node has 535.183.01 and runs "
             "it by forward compatibility only: with the cuda-compat package of the image",
-            id="forward compatibility",
         ),
-        pytest.param(
+        "nothing known": (
             find("13.4", Compat.UNKNOWN, driver="535.183.01"),
             Cause.DRIVER,
             "needs driver 580.65.06 or newer (CUDA 13, minor-version compatibility); the node has 535.183.01; forward "
             "compatibility may help, but whether the image has the package for it and the GPU is a data-centre GPU and "
             "cuda-compat of CUDA 13.4 runs on the driver's branch is not known",
-            id="nothing known",
         ),
-        pytest.param(
+        "a branch only": (
             find("12.4", driver="525", product=A100),
             Cause.DRIVER,
             "needs driver 525.60.13 or newer (CUDA 12, minor-version compatibility); the node has 525, and the rest of "
             "its version is not known, and whether that is enough is not known",
-            id="a branch only",
         ),
-        pytest.param(
+        "newer than the table": (
             find("14.0", driver="700.10", product=A100),
             Cause.DRIVER,
             "CUDA 14.0 is newer than every driver known here, up to branch 620; the node has 700.10, and whether that "
             "is enough is not known",
-            id="newer than the table",
         ),
-        pytest.param(find("12.4"), Cause.DRIVER, "the node's driver is not known", id="no driver"),
-        pytest.param(
+        "no driver": (find("12.4"), Cause.DRIVER, "the node's driver is not known"),
+        "a driver that cannot be read": (
             find("12.4", driver="newest"),
             Cause.DRIVER,
             'the node\'s driver is not known (driver: "newest" is not a version; write numbers with dots, such as 12.4 '
             "or 550.54.15)",
-            id="a driver that cannot be read",
         ),
-    ],
+    },
 )
 def test_a_finding_names_the_needed_and_the_found_driver(finding, cause, reason):
     assert (finding.cause, finding.reason) == (cause, reason)

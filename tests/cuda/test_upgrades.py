@@ -14,12 +14,7 @@ TABLE = quick_yaml.load(Path(__file__).with_name("upgrades.yaml").read_text())
 PAIRS = TABLE["pairs"]
 KNOWLEDGE = Knowledge()
 
-YES, NO, BY_COMPAT, MAYBE = (
-    Verdict.COMPATIBLE,
-    Verdict.INCOMPATIBLE,
-    Verdict.FORWARD_COMPAT_ONLY,
-    Verdict.UNKNOWN,
-)
+YES, NO, BY_COMPAT, MAYBE = (Verdict.COMPATIBLE, Verdict.INCOMPATIBLE, Verdict.FORWARD_COMPAT_ONLY, Verdict.UNKNOWN)
 CHANGES = {
     **{(verdict, verdict): "same" for verdict in (YES, NO, BY_COMPAT)},
     **{(before, NO): "breaks" for before in (YES, BY_COMPAT, MAYBE)},

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.cuda.test_gate import ENVS
+from tests.golden import each
 from tests.strategies import checked
 from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_tables import SHIPPED
@@ -29,95 +29,74 @@ def cuda_need(cuda, **facts):
     return Need(BuiltFor.CUDA, None if cuda is None else parse_version(cuda), "", **facts)
 
 
-@pytest.mark.parametrize(
-    ("need", "node", "verdict", "cause"),
-    [
-        pytest.param(Need(BuiltFor.NONE, None, ""), {}, Verdict.COMPATIBLE, Cause.NONE, id="for the CPU"),
-        pytest.param(
-            Need(BuiltFor.OTHER, None, "", platform="ROCm"), {}, Verdict.INCOMPATIBLE, Cause.IMAGE, id="for another GPU"
-        ),
-        pytest.param(
-            Need(BuiltFor.UNKNOWN, None, ""), {"driver": "550.54.15"}, Verdict.UNKNOWN, Cause.IMAGE, id="for what?"
-        ),
-        pytest.param(cuda_need(None), {"driver": "550.54.15"}, Verdict.UNKNOWN, Cause.IMAGE, id="some CUDA"),
-        pytest.param(
+@each(
+    "need, node, verdict, cause",
+    {
+        "for the CPU": (Need(BuiltFor.NONE, None, ""), {}, Verdict.COMPATIBLE, Cause.NONE),
+        "for another GPU": (Need(BuiltFor.OTHER, None, "", platform="ROCm"), {}, Verdict.INCOMPATIBLE, Cause.IMAGE),
+        "for what?": (Need(BuiltFor.UNKNOWN, None, ""), {"driver": "550.54.15"}, Verdict.UNKNOWN, Cause.IMAGE),
+        "some CUDA": (cuda_need(None), {"driver": "550.54.15"}, Verdict.UNKNOWN, Cause.IMAGE),
+        "the framework decides without the CUDA": (
             cuda_need(None, compute_floor=parse_version("7.5")),
             {"product": V100},
             Verdict.INCOMPATIBLE,
             Cause.GPU,
-            id="the framework decides without the CUDA",
         ),
-        pytest.param(
+        "the CPU decides without the CUDA": (
             Need(BuiltFor.UNKNOWN, None, "", architectures=("amd64",)),
             {"arch": "arm64"},
             Verdict.INCOMPATIBLE,
             Cause.ARCHITECTURE,
-            id="the CPU decides without the CUDA",
         ),
-        pytest.param(
-            cuda_need("13.0"),
-            {"product": V100},
-            Verdict.INCOMPATIBLE,
-            Cause.GPU,
-            id="the GPU decides without the driver",
-        ),
-        pytest.param(
+        "the GPU decides without the driver": (cuda_need("13.0"), {"product": V100}, Verdict.INCOMPATIBLE, Cause.GPU),
+        "what is certain outweighs what is not": (
             cuda_need("13.0", compat=Compat.NO),
             {"product": "NVIDIA-GB10", "driver": "570.26"},
             Verdict.INCOMPATIBLE,
             Cause.DRIVER,
-            id="what is certain outweighs what is not",
         ),
-        pytest.param(
+        "what is not known outweighs what is right": (
             cuda_need("12.8.1", compute_floor=parse_version("7.5"), is_floor_verified=False),
             {"product": V100, "driver": "570.124.06"},
             Verdict.UNKNOWN,
             Cause.GPU,
-            id="what is not known outweighs what is right",
         ),
-        pytest.param(
+        "the first of several faults is named": (
             cuda_need("13.0", architectures=("arm64",)),
             {"product": V100, "arch": "amd64", "driver": "470.82.01"},
             Verdict.INCOMPATIBLE,
             Cause.ARCHITECTURE,
-            id="the first of several faults is named",
         ),
-        pytest.param(
-            cuda_need("12.4.1"), {"product": A100, "driver": "550.54.15"}, Verdict.COMPATIBLE, Cause.NONE, id="all fits"
-        ),
-        pytest.param(
+        "all fits": (cuda_need("12.4.1"), {"product": A100, "driver": "550.54.15"}, Verdict.COMPATIBLE, Cause.NONE),
+        "a CUDA nobody has read, where its major version is enough": (
             cuda_need("12.1.1", is_cuda_verified=False),
             {"product": A100, "driver": "535.54.03"},
             Verdict.COMPATIBLE,
             Cause.NONE,
-            id="a CUDA nobody has read, where its major version is enough",
         ),
-        pytest.param(
+        "a CUDA nobody has read, where its minor version matters": (
             cuda_need("11.7.0", is_cuda_verified=False),
             {"product": "NVIDIA-H100-PCIe", "driver": "535.54.03"},
             Verdict.UNKNOWN,
             Cause.GPU,
-            id="a CUDA nobody has read, where its minor version matters",
         ),
-    ],
+    },
 )
 def test_a_verdict_has_its_cause(need, node, verdict, cause):
     judgement = judge(need, offer_from(**node))
     assert (judgement.verdict, judgement.cause) == (verdict, cause)
 
 
-@pytest.mark.parametrize(
-    ("need", "gate"),
-    [
-        pytest.param(
-            Need(BuiltFor.NONE, None, "", env=ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "x"})), "n/a", id="for the CPU"
-        ),
-        pytest.param(Need(BuiltFor.OTHER, None, ""), "n/a", id="for another GPU"),
-        pytest.param(Need(BuiltFor.UNKNOWN, None, "", env=ImageEnv.of({})), "n/a", id="nothing required"),
-        pytest.param(Need(BuiltFor.UNKNOWN, None, ""), "unknown", id="nothing known"),
-        pytest.param(cuda_need("13.0", env=ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=9.0"})), "pass", id="passes"),
-        pytest.param(cuda_need("12.4", env=ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=12.4"})), "fail", id="fails"),
-    ],
+@each(
+    "need, gate",
+    {
+        "for the CPU": (Need(BuiltFor.NONE, None, "", env=ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "x"})), "n/a"),
+        "for another GPU": (Need(BuiltFor.OTHER, None, ""), "n/a"),
+        "nothing required": (Need(BuiltFor.UNKNOWN, None, "", env=ImageEnv.of({})), "n/a"),
+        "nothing known": (Need(BuiltFor.UNKNOWN, None, ""), "unknown"),
+        "passes": (cuda_need("13.0", env=ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=9.0"})), "pass"),
+        "fails": (cuda_need("12.4", env=ImageEnv.of({"NVIDIA_REQUIRE_CUDA": "cuda>=12.4"})), "fail"),
+    },
 )
 def test_the_container_toolkits_own_check_is_apart_from_the_verdict(need, gate):
     judgement = judge(need, offer_from(product=V100, driver="535.54.03"))
@@ -161,12 +140,7 @@ NAMES = _some(["", *sorted({" ".join(sorted(model.words)) for model in GPUS.mode
 COMPUTES = st.none() | _some([row.compute for row in CAPABILITIES.rows])
 REPORTED = _some([branch.cuda for branch in BRANCHES] + [parse_version(odd) for odd in ("12", "13.9", "14.1")])
 OFFERS = st.builds(
-    Offer,
-    driver=DRIVERS,
-    product=NAMES,
-    compute=COMPUTES,
-    arch=_some(ARCHS),
-    is_data_center=_some([True, False, None]),
+    Offer, driver=DRIVERS, product=NAMES, compute=COMPUTES, arch=_some(ARCHS), is_data_center=_some([True, False, None])
 )
 ORDER = [Verdict.INCOMPATIBLE, Verdict.UNKNOWN, Verdict.COMPATIBLE]
 

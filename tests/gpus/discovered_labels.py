@@ -31,11 +31,7 @@ SINGLE = discovered(SLICE, 7, mig="single")
 SINGLE_WITHOUT_MIG = discovered(A100, 2, mig="single")
 SINGLE_TIME_SLICED = discovered(f"{SLICE}-SHARED", 7, "2", "time-slicing", "single")
 SINGLE_RENAMED = discovered(SLICE, 7, "2", "time-slicing", "single")
-MIXED = {
-    **discovered(A100, 2, "0", mig="mixed"),
-    f"{GFD}mig-1g.5gb.count": "7",
-    f"{GFD}mig-3g.20gb.count": "2",
-}
+MIXED = {**discovered(A100, 2, "0", mig="mixed"), f"{GFD}mig-1g.5gb.count": "7", f"{GFD}mig-3g.20gb.count": "2"}
 MIXED_BESIDE_SHARED = discovered(f"{A100}-SHARED", 2, "2", "time-slicing", "mixed")
 """A GPU with MIG beside one without, of one model: the count is of both, and only the one without is shared."""
 INVALID = discovered(f"{A100}-MIG-INVALID", 0, "0", "", "single")

@@ -1,8 +1,6 @@
 """The GPU models that a pod may get, by what it says itself."""
 
-import pytest
-
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.rules.samples import container, pod
 from webhook.gpus.gpu_catalogue import CATALOGUE, Catalogue
 from webhook.gpus.gpu_model import models_from
@@ -91,25 +89,23 @@ def test_a_model_has_an_example_label(name, example):
     assert OWN.example(name) == example
 
 
-@pytest.mark.parametrize(
-    ("added", "alike"),
-    [
-        pytest.param({"X9": {"example.com/gpu": ["x9"]}}, {"X9": set()}, id="another GPU"),
-        pytest.param({"T4": {"example.com/gpu": ["small"]}}, {}, id="a known name is no model of its own"),
-        pytest.param({"SXM": {PRODUCT: ["NVIDIA-A30"]}}, {"SXM": {"A30"}}, id="a value that is known"),
-        pytest.param({"New": {PRODUCT: ["NVIDIA-GB*"]}}, {"New": {"GB10", "GB200", "GB300"}}, id="a glob of products"),
-        pytest.param(
+@each(
+    "added, alike",
+    {
+        "another GPU": ({"X9": {"example.com/gpu": ["x9"]}}, {"X9": set()}),
+        "a known name is no model of its own": ({"T4": {"example.com/gpu": ["small"]}}, {}),
+        "a value that is known": ({"SXM": {PRODUCT: ["NVIDIA-A30"]}}, {"SXM": {"A30"}}),
+        "a glob of products": ({"New": {PRODUCT: ["NVIDIA-GB*"]}}, {"New": {"GB10", "GB200", "GB300"}}),
+        "a glob of machines": (
             {"P4": {}, "Big": {"node.kubernetes.io/instance-type": ["p4*"]}},
             {"Big": {"A100-40GB", "A100-80GB"}},
-            id="a glob of machines",
         ),
-        pytest.param({"Ada": {"gpu-type": ["l4*"]}}, {"Ada": {"L4", "L40", "L40S"}}, id="a glob of words"),
-        pytest.param(
+        "a glob of words": ({"Ada": {"gpu-type": ["l4*"]}}, {"Ada": {"L4", "L40", "L40S"}}),
+        "through one another": (
             {"A": {"pool": ["a*"]}, "B": {"pool": ["*b"]}, "C": {"pool": ["bb", "c"]}, "T4": {"pool": ["c"]}},
             {"A": {"B", "C", "T4"}, "B": {"A", "C", "T4"}, "C": {"A", "B", "T4"}},
-            id="through one another",
         ),
-    ],
+    },
 )
 def test_a_model_of_the_platforms_own_may_be_any_that_shares_a_value_with_it(added, alike):
     assert {own.name: set(own.alike) for own in CATALOGUE.extended(added).own} == alike

@@ -1,8 +1,6 @@
 """Which GPUs people may use: what is named, and what follows for units of which not everything is known."""
 
-import pytest
-
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.gpus.gpu_catalogue import CATALOGUE
 from webhook.gpus.gpu_kinds import Bar, Unit, UsableGpus, kind_of
 from webhook.gpus.gpu_table import GPUS
@@ -26,45 +24,40 @@ def unit(
 ALLOWED, DENIED = Bar.NOT_ALLOWED, Bar.DENIED
 
 
-@pytest.mark.parametrize(
-    ("gpus", "one", "expected"),
-    [
-        pytest.param(usable(), unit("H100-80GB"), None, id="everything"),
-        pytest.param(usable("T4 L4"), unit("L4"), None, id="a model that is allowed"),
-        pytest.param(usable("T4 L4"), unit("H100-80GB"), ALLOWED, id="a model that is not"),
-        pytest.param(usable("T4 L4"), unit(), None, id="an open model may be one that is allowed"),
-        pytest.param(usable("A100"), unit("A100-40GB"), None, id="a model of an allowed family"),
-        pytest.param(
-            usable("A100-80GB"), unit("A100-40GB A100-80GB"), None, id="labels that may mean an allowed model"
-        ),
-        pytest.param(usable("T4"), unit("A100-40GB A100-80GB"), ALLOWED, id="labels that mean no allowed model"),
-        pytest.param(usable(None, "H100"), unit("H100-NVL"), DENIED, id="a model of a denied family"),
-        pytest.param(usable(None, "A100-40GB"), unit("A100-40GB A100-80GB"), None, id="labels that may mean another"),
-        pytest.param(usable("A100", "A100-40GB"), unit("A100-40GB"), DENIED, id="denied wins"),
-        pytest.param(
+@each(
+    "gpus, one, expected",
+    {
+        "everything": (usable(), unit("H100-80GB"), None),
+        "a model that is allowed": (usable("T4 L4"), unit("L4"), None),
+        "a model that is not": (usable("T4 L4"), unit("H100-80GB"), ALLOWED),
+        "an open model may be one that is allowed": (usable("T4 L4"), unit(), None),
+        "a model of an allowed family": (usable("A100"), unit("A100-40GB"), None),
+        "labels that may mean an allowed model": (usable("A100-80GB"), unit("A100-40GB A100-80GB"), None),
+        "labels that mean no allowed model": (usable("T4"), unit("A100-40GB A100-80GB"), ALLOWED),
+        "a model of a denied family": (usable(None, "H100"), unit("H100-NVL"), DENIED),
+        "labels that may mean another": (usable(None, "A100-40GB"), unit("A100-40GB A100-80GB"), None),
+        "denied wins": (usable("A100", "A100-40GB"), unit("A100-40GB"), DENIED),
+        "one model is denied, and the other not allowed": (
             usable("A100-40GB T4", "A100-40GB"),
             unit("A100-40GB A100-80GB"),
             ALLOWED,
-            id="one model is denied, and the other not allowed",
         ),
-        pytest.param(usable(None, "T4"), unit(), None, id="an open model may be none that is denied"),
-        pytest.param(
-            usable("T4"), unit(resource="amd.com/gpu", vendor=Vendor.AMD), ALLOWED, id="another vendor's GPUs"
-        ),
-        pytest.param(usable("T4"), unit(resource="example.com/vgpu", vendor=None), None, id="an unknown vendor's GPUs"),
-        pytest.param(usable("amd.com/*"), unit("T4"), ALLOWED, id="another resource"),
-        pytest.param(usable("nvidia.com/mig-*"), unit("A100-80GB", "1g.10gb", SLICE), None, id="a glob of resources"),
-        pytest.param(usable(None, "nvidia.com/mig-*"), unit("", "1g.10gb", SLICE), DENIED, id="a denied resource"),
-        pytest.param(usable("*"), unit("H100-80GB"), None, id="every resource"),
-        pytest.param(usable("1g.10gb"), unit("A100-80GB", "1g.10gb", SLICE), None, id="a slice of an allowed profile"),
-        pytest.param(usable("1g.10gb"), unit("A100-80GB", "1g.10gb"), None, id="a slice that is called a GPU"),
-        pytest.param(usable("1g.10gb"), unit("A100-80GB", "2g.20gb"), ALLOWED, id="a slice of another profile"),
-        pytest.param(usable("1g.10gb"), unit("A100-80GB"), ALLOWED, id="a whole GPU, where slices are allowed"),
-        pytest.param(usable("1g.10gb"), unit("A100-80GB", None), None, id="a unit that may be a slice"),
-        pytest.param(usable(None, "1g.10gb"), unit("A100-80GB", None), None, id="a unit that may be no denied slice"),
-        pytest.param(usable("A100"), unit("A100-80GB", "1g.10gb"), None, id="a slice of an allowed model"),
-        pytest.param(usable("T4 1g.10gb"), unit("", "2g.20gb", SLICE), None, id="a slice of an open model"),
-    ],
+        "an open model may be none that is denied": (usable(None, "T4"), unit(), None),
+        "another vendor's GPUs": (usable("T4"), unit(resource="amd.com/gpu", vendor=Vendor.AMD), ALLOWED),
+        "an unknown vendor's GPUs": (usable("T4"), unit(resource="example.com/vgpu", vendor=None), None),
+        "another resource": (usable("amd.com/*"), unit("T4"), ALLOWED),
+        "a glob of resources": (usable("nvidia.com/mig-*"), unit("A100-80GB", "1g.10gb", SLICE), None),
+        "a denied resource": (usable(None, "nvidia.com/mig-*"), unit("", "1g.10gb", SLICE), DENIED),
+        "every resource": (usable("*"), unit("H100-80GB"), None),
+        "a slice of an allowed profile": (usable("1g.10gb"), unit("A100-80GB", "1g.10gb", SLICE), None),
+        "a slice that is called a GPU": (usable("1g.10gb"), unit("A100-80GB", "1g.10gb"), None),
+        "a slice of another profile": (usable("1g.10gb"), unit("A100-80GB", "2g.20gb"), ALLOWED),
+        "a whole GPU, where slices are allowed": (usable("1g.10gb"), unit("A100-80GB"), ALLOWED),
+        "a unit that may be a slice": (usable("1g.10gb"), unit("A100-80GB", None), None),
+        "a unit that may be no denied slice": (usable(None, "1g.10gb"), unit("A100-80GB", None), None),
+        "a slice of an allowed model": (usable("A100"), unit("A100-80GB", "1g.10gb"), None),
+        "a slice of an open model": (usable("T4 1g.10gb"), unit("", "2g.20gb", SLICE), None),
+    },
 )
 def test_a_unit_is_barred_only_where_that_is_certain(gpus, one, expected):
     assert gpus.bar(one) is expected

@@ -1,8 +1,6 @@
 """The GPU models that values of node labels mean."""
 
-import pytest
-
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.gpus.gpu_model import models_from
 from webhook.gpus.gpu_names import INSTANCE_TYPE as INSTANCE
 from webhook.gpus.gpu_names import NVIDIA_PRODUCT as PRODUCT
@@ -25,13 +23,13 @@ def test_other_labels_say_no_model():
     assert GPUS.models_at("zone", "h100") == set()
 
 
-@pytest.mark.parametrize(
-    ("value", "models"),
-    [
-        pytest.param("fast-big-1", {"A"}, id="the longer glob"),
-        pytest.param("fast-1", {"A", "B"}, id="one that two models have"),
-        pytest.param("slow-1", set(), id="none"),
-    ],
+@each(
+    "value, models",
+    {
+        "the longer glob": ("fast-big-1", {"A"}),
+        "one that two models have": ("fast-1", {"A", "B"}),
+        "none": ("slow-1", set()),
+    },
 )
 def test_the_closest_glob_of_a_machine_type_counts(value, models):
     rows = [

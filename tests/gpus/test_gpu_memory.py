@@ -1,8 +1,6 @@
 """How much memory one unit of a GPU resource has, and which sizes count as equal."""
 
-import pytest
-
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.gpus.gpu_memory import AMD_PARTITION, GPU_MEMORY, UNKNOWN, UnitMemory, memory_of, profile_of
 from webhook.gpus.gpu_shares import GPU, SHARED_GPU, share_of
 
@@ -21,46 +19,41 @@ def exactly(size: int) -> UnitMemory:
     return UnitMemory(size, size)
 
 
-@pytest.mark.parametrize(
-    ("resource", "labels", "models", "expected"),
-    [
-        pytest.param(GPU, T4, ("T4",), exactly(15360 * MIB), id="what the node says"),
-        pytest.param(GPU, SHARED_T4, ("T4",), exactly(3840 * MIB), id="a share by time-slicing"),
-        pytest.param(SHARED_GPU, RENAMED_T4, ("T4",), exactly(3840 * MIB), id="a renamed share by MPS"),
-        pytest.param(GPU, SLICED, ("A100-80GB",), exactly(10 * GIB), id="a slice, in the strategy single"),
-        pytest.param(
+@each(
+    "resource, labels, models, expected",
+    {
+        "what the node says": (GPU, T4, ("T4",), exactly(15360 * MIB)),
+        "a share by time-slicing": (GPU, SHARED_T4, ("T4",), exactly(3840 * MIB)),
+        "a renamed share by MPS": (SHARED_GPU, RENAMED_T4, ("T4",), exactly(3840 * MIB)),
+        "a slice, in the strategy single": (GPU, SLICED, ("A100-80GB",), exactly(10 * GIB)),
+        "a share of a slice": (
             GPU,
             SLICED | {PRODUCT: SLICED[PRODUCT] + "-SHARED", REPLICAS: "2", STRATEGY: "mps"},
             (),
             exactly(5 * GIB),
-            id="a share of a slice",
         ),
-        pytest.param("nvidia.com/mig-3g.40gb", T4, (), exactly(40 * GIB), id="a slice, by its resource"),
-        pytest.param("nvidia.com/mig-1g.10gb.me", {}, (), exactly(10 * GIB), id="a slice with media engines"),
-        pytest.param(
-            "nvidia.com/mig-1g.10gb.shared", {}, (), UnitMemory(None, 10 * GIB), id="a share of a slice has less"
-        ),
-        pytest.param(
-            "nvidia.com/mig-1c.3g.40gb", {}, (), UnitMemory(None, 40 * GIB), id="a compute instance has a part of it"
-        ),
-        pytest.param(GPU, {}, ("A100-40GB",), exactly(40 * GIB), id="what the name of the model says"),
-        pytest.param(GPU, {}, ("A100-40GB", "A100-80GB"), UnitMemory(40 * GIB, 80 * GIB), id="one of several models"),
-        pytest.param(GPU, {}, ("T4",), UnitMemory(None, 16 * GIB), id="at most what the table says"),
-        pytest.param(GPU, {}, ("H200",), UnitMemory(None, 141 * GIB), id="at most its largest slice"),
-        pytest.param(GPU, {}, ("A100-40GB", "T4"), UnitMemory(None, 40 * GIB), id="at most that of the larger model"),
-        pytest.param(GPU, SHARED_T4 | {GPU_MEMORY: ""}, ("T4",), UnitMemory(None, 4 * GIB), id="a share of that"),
-        pytest.param(GPU, {}, ("TITAN-V",), UNKNOWN, id="a model whose memory nobody wrote down"),
-        pytest.param(GPU, {}, ("T4", "TITAN-V"), UNKNOWN, id="one of which is not known"),
-        pytest.param(GPU, {}, (), UNKNOWN, id="nothing is said"),
-        pytest.param(GPU, {GPU_MEMORY: "0"}, (), UNKNOWN, id="a node in a bad MIG mode"),
-        pytest.param(GPU, {GPU_MEMORY: "80Gi"}, (), UNKNOWN, id="another unit"),
-        pytest.param(GPU, {GPU_MEMORY: "9" * 63}, (), UNKNOWN, id="no plausible number"),
-        pytest.param(GPU, SHARED_T4 | {REPLICAS: "x"}, (), UNKNOWN, id="labels that contradict each other"),
-        pytest.param("amd.com/cpx_nps4", AMD, (), UnitMemory(None, 24 * GIB), id="a partition of AMD has at most that"),
-        pytest.param("amd.com/spx_nps1", AMD | {AMD_PARTITION: "spx_nps1"}, (), exactly(24 * GIB), id="a whole one"),
-        pytest.param("amd.com/gpu", T4, (), UNKNOWN, id="GPUs of another vendor"),
-        pytest.param("nvidia.com/GA102GL_A10", T4, (), UNKNOWN, id="GPUs for virtual machines"),
-    ],
+        "a slice, by its resource": ("nvidia.com/mig-3g.40gb", T4, (), exactly(40 * GIB)),
+        "a slice with media engines": ("nvidia.com/mig-1g.10gb.me", {}, (), exactly(10 * GIB)),
+        "a share of a slice has less": ("nvidia.com/mig-1g.10gb.shared", {}, (), UnitMemory(None, 10 * GIB)),
+        "a compute instance has a part of it": ("nvidia.com/mig-1c.3g.40gb", {}, (), UnitMemory(None, 40 * GIB)),
+        "what the name of the model says": (GPU, {}, ("A100-40GB",), exactly(40 * GIB)),
+        "one of several models": (GPU, {}, ("A100-40GB", "A100-80GB"), UnitMemory(40 * GIB, 80 * GIB)),
+        "at most what the table says": (GPU, {}, ("T4",), UnitMemory(None, 16 * GIB)),
+        "at most its largest slice": (GPU, {}, ("H200",), UnitMemory(None, 141 * GIB)),
+        "at most that of the larger model": (GPU, {}, ("A100-40GB", "T4"), UnitMemory(None, 40 * GIB)),
+        "a share of that": (GPU, SHARED_T4 | {GPU_MEMORY: ""}, ("T4",), UnitMemory(None, 4 * GIB)),
+        "a model whose memory nobody wrote down": (GPU, {}, ("TITAN-V",), UNKNOWN),
+        "one of which is not known": (GPU, {}, ("T4", "TITAN-V"), UNKNOWN),
+        "nothing is said": (GPU, {}, (), UNKNOWN),
+        "a node in a bad MIG mode": (GPU, {GPU_MEMORY: "0"}, (), UNKNOWN),
+        "another unit": (GPU, {GPU_MEMORY: "80Gi"}, (), UNKNOWN),
+        "no plausible number": (GPU, {GPU_MEMORY: "9" * 63}, (), UNKNOWN),
+        "labels that contradict each other": (GPU, SHARED_T4 | {REPLICAS: "x"}, (), UNKNOWN),
+        "a partition of AMD has at most that": ("amd.com/cpx_nps4", AMD, (), UnitMemory(None, 24 * GIB)),
+        "a whole one": ("amd.com/spx_nps1", AMD | {AMD_PARTITION: "spx_nps1"}, (), exactly(24 * GIB)),
+        "GPUs of another vendor": ("amd.com/gpu", T4, (), UNKNOWN),
+        "GPUs for virtual machines": ("nvidia.com/GA102GL_A10", T4, (), UNKNOWN),
+    },
 )
 def test_a_unit_has_the_memory_that_is_certain(resource, labels, models, expected):
     assert memory_of(resource, labels, share_of(labels), models) == expected

@@ -1,10 +1,9 @@
 """Names of GPUs."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.strategies import checked
 from webhook.gpus.gpu_names import CLOSED, IN_WORDS, base_name, is_virtual, with_parts, with_series, words_in
 
@@ -30,17 +29,17 @@ def test_a_number_is_of_a_series(word, series):
     assert with_series(frozenset({word})) == {word, series} - {None}
 
 
-@pytest.mark.parametrize(
-    ("word", "parts"),
-    [
-        pytest.param("rtx4090", {"rtx", "4090"}, id="brand and number"),
-        pytest.param("rtxa6000", {"rtx", "a6000"}, id="brand, letter and number"),
-        pytest.param("quadrortx", set(), id="two brands"),
-        pytest.param("a100d", {"a100"}, id="a variant"),
-        pytest.param("h100xm", {"h100"}, id="a variant of two letters"),
-        pytest.param("rtx4090d", {"rtx", "4090d", "4090"}, id="both"),
-        pytest.param("a10g", set(), id="a word that is known is no variant"),
-    ],
+@each(
+    "word, parts",
+    {
+        "brand and number": ("rtx4090", {"rtx", "4090"}),
+        "brand, letter and number": ("rtxa6000", {"rtx", "a6000"}),
+        "two brands": ("quadrortx", set()),
+        "a variant": ("a100d", {"a100"}),
+        "a variant of two letters": ("h100xm", {"h100"}),
+        "both": ("rtx4090d", {"rtx", "4090d", "4090"}),
+        "a word that is known is no variant": ("a10g", set()),
+    },
 )
 def test_a_word_may_mean_its_parts(word, parts):
     assert with_parts(frozenset({word}), {"a10g"}) - {word} - {"rtx4090"} == parts

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.strategies import checked
 from webhook.gpus.gpu_table import GPUS
 
@@ -197,17 +197,17 @@ def test_names_of_no_known_gpu_say_nothing(name):
     assert GPUS.traits_of(name) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "brands"),
-    [
-        pytest.param("Tesla-T4", {"tesla"}, id="Tesla"),
-        pytest.param("nvidia-tesla-a100", {"nvidia", "unknown"}, id="A100 is none, whatever a cloud calls it"),
-        pytest.param("NVIDIA-GeForce-RTX-4090", {"geforce", "geforcertx"}, id="GeForce RTX"),
-        pytest.param("NVIDIA-RTX-A6000", {"nvidiartx", "unknown"}, id="RTX"),
-        pytest.param("GRID-T4-16Q", {"grid", "vapps", "vpc", "vcs", "vws", "cloudgaming"}, id="virtual"),
-        pytest.param("Tesla-Z9", {"tesla"}, id="a Tesla that the table lacks"),
-        pytest.param("NVIDIA-GB10", set(), id="not known"),
-    ],
+@each(
+    "name, brands",
+    {
+        "Tesla": ("Tesla-T4", {"tesla"}),
+        "A100 is none, whatever a cloud calls it": ("nvidia-tesla-a100", {"nvidia", "unknown"}),
+        "GeForce RTX": ("NVIDIA-GeForce-RTX-4090", {"geforce", "geforcertx"}),
+        "RTX": ("NVIDIA-RTX-A6000", {"nvidiartx", "unknown"}),
+        "virtual": ("GRID-T4-16Q", {"grid", "vapps", "vpc", "vcs", "vws", "cloudgaming"}),
+        "a Tesla that the table lacks": ("Tesla-Z9", {"tesla"}),
+        "not known": ("NVIDIA-GB10", set()),
+    },
 )
 def test_a_gpu_has_a_brand(name, brands):
     assert set(GPUS.traits_of(name).brands) == brands

@@ -1,10 +1,9 @@
 """A pod is kept off nodes that cannot run it, and off no other nodes."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.gpus.steering import Cause, steer
 from webhook.model.selectors import Expression
 
@@ -34,13 +33,13 @@ def test_a_node_without_labels_stays_eligible(unfit, others):
     assert all(expression.accepts(None) for expression in steer(unfit, others).exclusions)
 
 
-@pytest.mark.parametrize(
-    ("cause", "expected"),
-    [
-        pytest.param(Cause.DRIVER, Expression(RUNTIME, "NotIn", ("12",)), id="by what the driver offers"),
-        pytest.param(Cause.GPU, Expression(COMPUTE, "NotIn", ("7",)), id="by what the GPU is"),
-        pytest.param(Cause.ARCHITECTURE, Expression(ARCH, "NotIn", ("arm64",)), id="by the processor"),
-    ],
+@each(
+    "cause, expected",
+    {
+        "by what the driver offers": (Cause.DRIVER, Expression(RUNTIME, "NotIn", ("12",))),
+        "by what the GPU is": (Cause.GPU, Expression(COMPUTE, "NotIn", ("7",))),
+        "by the processor": (Cause.ARCHITECTURE, Expression(ARCH, "NotIn", ("arm64",))),
+    },
 )
 def test_the_coarsest_label_about_the_cause_is_used(cause, expected):
     unfit = {RUNTIME: "12", DRIVER: "535", FULL: "535.1", COMPUTE: "7", PRODUCT: "x", ARCH: "arm64"}

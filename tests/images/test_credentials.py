@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.images.credentials import Credentials, Login
 from webhook.yaml_files.file_errors import FileErrors
 
@@ -40,15 +40,15 @@ def test_a_login_is_for_its_host_alone(tmp_path, registry):
     assert known(tmp_path, **{"registry.corp": auth("a:b")}).of(registry) is None
 
 
-@pytest.mark.parametrize(
-    ("entry", "expected"),
-    [
-        pytest.param({"username": "a", "password": "b"}, Login("a", "b"), id="user and password"),
-        pytest.param({**auth("c:d"), "identitytoken": "t"}, Login(identity_token="t"), id="an identity token"),
-        pytest.param({**auth("c:d"), "email": "x@y.example"}, Login("c", "d"), id="an address that nobody needs"),
-        pytest.param({}, None, id="an empty entry"),
-        pytest.param({"auth": ""}, None, id="an empty auth"),
-    ],
+@each(
+    "entry, expected",
+    {
+        "user and password": ({"username": "a", "password": "b"}, Login("a", "b")),
+        "an identity token": ({**auth("c:d"), "identitytoken": "t"}, Login(identity_token="t")),
+        "an address that nobody needs": ({**auth("c:d"), "email": "x@y.example"}, Login("c", "d")),
+        "an empty entry": ({}, None),
+        "an empty auth": ({"auth": ""}, None),
+    },
 )
 def test_an_entry_is_read(tmp_path, entry, expected):
     credentials = known(tmp_path, **{"registry.corp": entry})

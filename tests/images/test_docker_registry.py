@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from certs.authority import new_authority
+from tests.golden import each
 from tests.images import images, private_authority
 from tests.images.docker_registry import HTPASSWD, PROGRAM, DockerRegistry, running, token_server
 from tests.images.scripted import HASTY, NAME, PATIENT, listed, scripted
@@ -71,17 +72,15 @@ def logged_in(directory: Path, port: int, entry: dict[str, Any]) -> Credentials:
     return Credentials(file)
 
 
-@pytest.mark.parametrize(
-    ("tag", "expected"),
-    [
-        pytest.param("oci", ImageConfig(MANIFEST.digest, ENV, ("amd64",)), id="an image of OCI"),
-        pytest.param("docker", ImageConfig(DOCKER.digest, ENV, ("amd64",)), id="an image of Docker"),
-        pytest.param("index", ImageConfig(INDEX.digest, ENV, ("arm64", "amd64")), id="an index of OCI"),
-        pytest.param("docker-index", ImageConfig(DOCKER_INDEX.digest, ENV, ("amd64",)), id="an index of Docker"),
-        pytest.param(
-            "arm", ImageConfig(ARM_INDEX.digest, {"CUDA_VERSION": "13.0.0"}, ("arm64",)), id="an index without amd64"
-        ),
-    ],
+@each(
+    "tag, expected",
+    {
+        "an image of OCI": ("oci", ImageConfig(MANIFEST.digest, ENV, ("amd64",))),
+        "an image of Docker": ("docker", ImageConfig(DOCKER.digest, ENV, ("amd64",))),
+        "an index of OCI": ("index", ImageConfig(INDEX.digest, ENV, ("arm64", "amd64"))),
+        "an index of Docker": ("docker-index", ImageConfig(DOCKER_INDEX.digest, ENV, ("amd64",))),
+        "an index without amd64": ("arm", ImageConfig(ARM_INDEX.digest, {"CUDA_VERSION": "13.0.0"}, ("arm64",))),
+    },
 )
 def test_images_are_looked_up_by_tag_and_by_digest(registry, tag, expected):
     client = asking(listed(registry.port))
@@ -91,23 +90,21 @@ def test_images_are_looked_up_by_tag_and_by_digest(registry, tag, expected):
     assert client.look_up(image(registry.port, tag), ImageConfig(expected.digest)).env == {}
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        pytest.param({"tag": "none"}, r"does not have registry\.example:\d+/team/image:none \(404\)", id="no such tag"),
-        pytest.param({"repository": "team/none"}, r"does not have .*/team/none:oci \(404\)", id="no such repository"),
-        pytest.param({"digest": "sha256:" + "0" * 64}, r"does not have .* \(404\)", id="no such digest"),
-        pytest.param(
+@each(
+    "changes, said",
+    {
+        "no such tag": ({"tag": "none"}, r"does not have registry\.example:\d+/team/image:none \(404\)"),
+        "no such repository": ({"repository": "team/none"}, r"does not have .*/team/none:oci \(404\)"),
+        "no such digest": ({"digest": "sha256:" + "0" * 64}, r"does not have .* \(404\)"),
+        "another kind of digest": (
             {"digest": "sha512:" + "0" * 128},
             "the image's digest is not a sha256 digest, the only kind that can be verified",
-            id="another kind of digest",
         ),
-        pytest.param(
+        "no image": (
             {"tag": "chart"},
             "the reference leads to an artifact that is not a container image, such as a Helm chart",
-            id="no image",
         ),
-    ],
+    },
 )
 def test_a_missing_image_is_a_lasting_error(registry, changes, said):
     with pytest.raises(ImageLookupError, match=said) as caught:
@@ -154,7 +151,7 @@ def test_a_registry_with_passwords_is_logged_in_to(with_password, tmp_path):
     assert client.look_up(image(port)).env == ENV
 
 
-@pytest.mark.parametrize("entry", [pytest.param(None, id="anonymous"), pytest.param(PASSWORD, id="with credentials")])
+@each("entry", {"anonymous": None, "with credentials": PASSWORD})
 def test_a_registry_with_tokens_is_logged_in_to(registry, storage, tmp_path, entry):
     issuer = new_authority(datetime.now(UTC))
     (tmp_path / "issuer.pem").write_bytes(issuer.certificate_pem)
@@ -200,18 +197,17 @@ def test_a_registry_may_have_an_authority_of_its_own(with_tls, tmp_path):
     assert client.look_up(image(with_tls.port)).env == ENV
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "said"),
-    [
-        pytest.param(NAME, {}, "presents a certificate that is not trusted", id="an authority that nobody trusts"),
-        pytest.param(
+@each(
+    "name, changes, said",
+    {
+        "an authority that nobody trusts": (NAME, {}, "presents a certificate that is not trusted"),
+        "a certificate for another name": (
             "other.example",
             {"authorities": private_authority.PEM},
             "presents a certificate that is not trusted .*other.example",
-            id="a certificate for another name",
         ),
-        pytest.param(NAME, {"plain_http": True}, r"answers with status 400 instead of", id="spoken to without TLS"),
-    ],
+        "spoken to without TLS": (NAME, {"plain_http": True}, r"answers with status 400 instead of"),
+    },
 )
 def test_a_registry_that_does_not_prove_its_name_is_not_believed(with_tls, name, changes, said):
     registry = Registry(HostPattern(name, with_tls.port), **changes)

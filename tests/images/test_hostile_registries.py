@@ -7,8 +7,7 @@ import gzip
 import socket
 from dataclasses import replace
 
-import pytest
-
+from tests.golden import each
 from tests.images import images
 from tests.images.scripted import (
     HASTY,
@@ -36,16 +35,16 @@ OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKS = head(f"Content-Type: {images.OCI_MANIFEST}", "Transfer-Encoding: chunked")
 
 
-@pytest.mark.parametrize(
-    ("start", "drop"),
-    [
-        pytest.param(b"", b"", id="nothing"),
-        pytest.param(OK, b"X", id="a line of the head"),
-        pytest.param(OK, b"X-A: b\r\n", id="lines of the head"),
-        pytest.param(head(f"Content-Type: {images.OCI_MANIFEST}", "Content-Length: 1000"), b" ", id="a body"),
-        pytest.param(CHUNKS, b"1\r\n \r\n", id="chunks"),
-        pytest.param(b"", b"HTTP/1.1 100 Continue\r\n\r\n", id="heads"),
-    ],
+@each(
+    "start, drop",
+    {
+        "nothing": (b"", b""),
+        "a line of the head": (OK, b"X"),
+        "lines of the head": (OK, b"X-A: b\r\n"),
+        "a body": (head(f"Content-Type: {images.OCI_MANIFEST}", "Content-Length: 1000"), b" "),
+        "chunks": (CHUNKS, b"1\r\n \r\n"),
+        "heads": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    },
 )
 def test_a_slow_server_is_given_up(server, start, drop):
     def drip(_heard: object, speaker: Speaker) -> None:
@@ -70,21 +69,19 @@ def test_many_slow_answers_end_with_the_time_of_the_whole_look_up(server):
     assert 2 <= server.connections <= 20
 
 
-@pytest.mark.parametrize(
-    ("start", "flood"),
-    [
-        pytest.param(b"", b"H" * 65536, id="a line"),
-        pytest.param(OK, b"X-A: " + b"b" * 60_000 + b"\r\n", id="a head"),
-        pytest.param(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000, id="heads"),
-        pytest.param(head(f"Content-Type: {images.OCI_MANIFEST}"), b" " * 65536, id="a body"),
-        pytest.param(CHUNKS, b"1\r\n \r\n" * 1000, id="chunks of one byte"),
-        pytest.param(CHUNKS, b"1;" + b"e" * 60_000 + b"\r\n \r\n", id="extensions of chunks"),
-        pytest.param(CHUNKS + b"0\r\n", b"X-A: b\r\n" * 1000, id="a trailer"),
-        pytest.param(CHUNKS + b"-1\r\n", b" " * 65536, id="a chunk of negative size"),
-        pytest.param(
-            head(f"Content-Type: {images.OCI_MANIFEST}", "Content-Length: 99999999999999"), b"", id="an announcement"
-        ),
-    ],
+@each(
+    "start, flood",
+    {
+        "a line": (b"", b"H" * 65536),
+        "a head": (OK, b"X-A: " + b"b" * 60_000 + b"\r\n"),
+        "heads": (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1000),
+        "a body": (head(f"Content-Type: {images.OCI_MANIFEST}"), b" " * 65536),
+        "chunks of one byte": (CHUNKS, b"1\r\n \r\n" * 1000),
+        "extensions of chunks": (CHUNKS, b"1;" + b"e" * 60_000 + b"\r\n \r\n"),
+        "a trailer": (CHUNKS + b"0\r\n", b"X-A: b\r\n" * 1000),
+        "a chunk of negative size": (CHUNKS + b"-1\r\n", b" " * 65536),
+        "an announcement": (head(f"Content-Type: {images.OCI_MANIFEST}", "Content-Length: 99999999999999"), b""),
+    },
 )
 def test_a_server_that_sends_too_much_is_given_up(server, start, flood):
     def send(_heard: object, speaker: Speaker) -> None:
@@ -97,27 +94,27 @@ def test_a_server_that_sends_too_much_is_given_up(server, start, flood):
     assert error.is_lasting
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
-    [
-        pytest.param(b"SSH-2.0-OpenSSH_9.9\r\n", id="another protocol"),
-        pytest.param(b"HTTP/1.1 abc\r\n\r\n", id="no status"),
-        pytest.param(b"HTTP/9.9 200 OK\r\n\r\n", id="a version of HTTP that does not exist"),
-        pytest.param(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n", id="more headers than anybody needs"),
-    ],
+    {
+        "another protocol": b"SSH-2.0-OpenSSH_9.9\r\n",
+        "no status": b"HTTP/1.1 abc\r\n\r\n",
+        "a version of HTTP that does not exist": b"HTTP/9.9 200 OK\r\n\r\n",
+        "more headers than anybody needs": b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 200 + b"\r\n",
+    },
 )
 def test_a_response_that_is_not_http_is_reported(server, content):
     server.otherwise = lambda _heard, speaker: speaker.send(content)
     assert str(refusal(server)) == f"registry.example:{server.port} answers with something that is not HTTP"
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
-    [
-        pytest.param(b"", id="at once"),
-        pytest.param(head(f"Content-Type: {images.OCI_MANIFEST}", "Content-Length: 1000") + b"{", id="in the body"),
-        pytest.param(CHUNKS + b"2\r\n{}\r\n", id="between chunks"),
-    ],
+    {
+        "at once": b"",
+        "in the body": head(f"Content-Type: {images.OCI_MANIFEST}", "Content-Length: 1000") + b"{",
+        "between chunks": CHUNKS + b"2\r\n{}\r\n",
+    },
 )
 def test_a_response_that_breaks_off_is_a_passing_failure(server, content):
     server.otherwise = lambda _heard, speaker: speaker.send(content)
@@ -163,22 +160,22 @@ def test_a_compressed_answer_is_refused_before_it_is_unpacked(server):
     assert server.heard[0].headers["accept-encoding"] == "identity"
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "is_lasting", "retry_after"),
-    [
-        pytest.param(400, {}, True, 0, id="a bad request"),
-        pytest.param(403, {}, True, 0, id="forbidden"),
-        pytest.param(404, {}, True, 0, id="no such image"),
-        pytest.param(408, {}, False, 0, id="too slow for the server"),
-        pytest.param(429, {"Retry-After": "120"}, False, 120, id="too many requests"),
-        pytest.param(429, {"Retry-After": "9" * 5000}, False, 999_999_999, id="asked to stay away for ever"),
-        pytest.param(429, {"Retry-After": "-5"}, False, 0, id="asked to come back earlier than now"),
-        pytest.param(500, {"Retry-After": "soon"}, False, 0, id="a wait that is none"),
-        pytest.param(503, {"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT"}, False, 0, id="a date long ago"),
-        pytest.param(204, {}, True, 0, id="nothing at all"),
-        pytest.param(206, {}, True, 0, id="a part that nobody asked for"),
-        pytest.param(999, {}, False, 0, id="a status that does not exist"),
-    ],
+@each(
+    "status, headers, is_lasting, retry_after",
+    {
+        "a bad request": (400, {}, True, 0),
+        "forbidden": (403, {}, True, 0),
+        "no such image": (404, {}, True, 0),
+        "too slow for the server": (408, {}, False, 0),
+        "too many requests": (429, {"Retry-After": "120"}, False, 120),
+        "asked to stay away for ever": (429, {"Retry-After": "9" * 5000}, False, 999_999_999),
+        "asked to come back earlier than now": (429, {"Retry-After": "-5"}, False, 0),
+        "a wait that is none": (500, {"Retry-After": "soon"}, False, 0),
+        "a date long ago": (503, {"Retry-After": "Fri, 31 Dec 1999 23:59:59 GMT"}, False, 0),
+        "nothing at all": (204, {}, True, 0),
+        "a part that nobody asked for": (206, {}, True, 0),
+        "a status that does not exist": (999, {}, False, 0),
+    },
 )
 def test_an_error_says_whether_a_retry_helps(server, status, headers, is_lasting, retry_after):
     server.otherwise = whole(status, b"{}", headers)
@@ -206,24 +203,17 @@ OTHER_CONFIG = images.config({"CUDA_VERSION": "9.0"})
 INDEX = images.index(images.entry(HONEST))
 
 
-@pytest.mark.parametrize(
-    ("first", "path", "lie", "said"),
-    [
-        pytest.param(
-            HONEST,
-            f"blobs/{CONFIG.digest}",
-            OTHER_CONFIG,
-            "the image configuration does not match",
-            id="a configuration",
-        ),
-        pytest.param(
+@each(
+    "first, path, lie, said",
+    {
+        "a configuration": (HONEST, f"blobs/{CONFIG.digest}", OTHER_CONFIG, "the image configuration does not match"),
+        "an image of an index": (
             INDEX,
             f"manifests/{HONEST.digest}",
             images.manifest(OTHER_CONFIG),
             "the manifest does not match",
-            id="an image of an index",
         ),
-    ],
+    },
 )
 def test_a_document_with_another_digest_is_refused(server, first, path, lie, said):
     server.holds("1", first, HONEST, CONFIG)

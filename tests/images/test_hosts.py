@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.images.hosts import Host, HostPattern, split_host, split_pattern
 from webhook.images.http_request import ImageLookupError, Url, parse_url
 from webhook.model.shape import FormatError
@@ -52,17 +52,15 @@ def test_too_broad_patterns_are_refused(text):
 BASE = Url("https", Host("registry.example", 5000), "/v2/a/blobs/b?c")
 
 
-@pytest.mark.parametrize(
-    ("location", "expected"),
-    [
-        pytest.param("/d", Url("https", Host("registry.example", 5000), "/d"), id="a path"),
-        pytest.param("d?e=%20#f", Url("https", Host("registry.example", 5000), "/v2/a/blobs/d?e=%20"), id="relative"),
-        pytest.param("//b.example", Url("https", Host("b.example"), "/"), id="a host"),
-        pytest.param(
-            "HTTPS://B.example:443?x", Url("https", Host("b.example"), "/?x"), id="capitals, the default port"
-        ),
-        pytest.param("http://b.example", Url("http", Host("b.example", 80), "/"), id="without TLS"),
-    ],
+@each(
+    "location, expected",
+    {
+        "a path": ("/d", Url("https", Host("registry.example", 5000), "/d")),
+        "relative": ("d?e=%20#f", Url("https", Host("registry.example", 5000), "/v2/a/blobs/d?e=%20")),
+        "a host": ("//b.example", Url("https", Host("b.example"), "/")),
+        "capitals, the default port": ("HTTPS://B.example:443?x", Url("https", Host("b.example"), "/?x")),
+        "without TLS": ("http://b.example", Url("http", Host("b.example", 80), "/")),
+    },
 )
 def test_urls_are_relative_to_the_url_that_has_them(location, expected):
     assert expected == parse_url(location, BASE)

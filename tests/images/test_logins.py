@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.images import images, private_authority
 from tests.images.scripted import (
     REPOSITORY,
@@ -171,32 +171,25 @@ def test_an_identity_token_is_exchanged(server, tokens, tmp_path):
     }
 
 
-@pytest.mark.parametrize(
-    ("challenge", "said"),
-    [
-        pytest.param(
-            'Basic realm="corp"', "the registry demands a user name and a password, but none are configured", id="basic"
-        ),
-        pytest.param(
+@each(
+    "challenge, said",
+    {
+        "basic": ('Basic realm="corp"', "the registry demands a user name and a password, but none are configured"),
+        "Kerberos": (
             "Negotiate",
             "the registry demands a login, but offers neither Bearer nor Basic, the supported authentication schemes",
-            id="Kerberos",
         ),
-        pytest.param(
+        "nothing": (
             "",
             "the registry demands a login, but offers neither Bearer nor Basic, the supported authentication schemes",
-            id="nothing",
         ),
-        pytest.param(
+        "no realm": (
             "Bearer",
             "the registry demands a token but does not name a token server (realm in WWW-Authenticate)",
-            id="no realm",
         ),
-        pytest.param(
-            'Bearer realm="/token"', "the registry refers to a URL that is not valid", id="a realm without a host"
-        ),
-        pytest.param('Bearer realm="x' + "y" * 60_000 + '"', "offers neither Bearer nor Basic", id="a very long one"),
-    ],
+        "a realm without a host": ('Bearer realm="/token"', "the registry refers to a URL that is not valid"),
+        "a very long one": ('Bearer realm="x' + "y" * 60_000 + '"', "offers neither Bearer nor Basic"),
+    },
 )
 def test_a_demand_that_cannot_be_met_is_reported(server, challenge, said):
     demand(server, "never", challenge)
@@ -240,32 +233,28 @@ def test_a_token_server_that_redirects_is_not_followed(server, tokens, tmp_path)
     assert len(tokens.heard) == 1
 
 
-@pytest.mark.parametrize(
-    ("script", "said", "is_lasting"),
-    [
-        pytest.param(
+@each(
+    "script, said, is_lasting",
+    {
+        "no access": (
             whole(401),
             "gives no token to anonymous clients (401); configure credentials for the registry",
             True,
-            id="no access",
         ),
-        pytest.param(whole(404), "does not have a token for team/image (404)", True, id="no such page"),
-        pytest.param(
+        "no such page": (whole(404), "does not have a token for team/image (404)", True),
+        "too often": (
             whole(429, b"", {"Retry-After": "7"}),
             "rejects requests for now, because there were too many (429)",
             False,
-            id="too often",
         ),
-        pytest.param(whole(503), "cannot answer the request at the moment (503)", False, id="in trouble"),
-        pytest.param(whole(200, b"<html>"), "the answer of the token server is not JSON", True, id="a web page"),
-        pytest.param(whole(200, b"{}"), "answers without a usable token", True, id="no token"),
-        pytest.param(token(5), "answers without a usable token", True, id="a number"),
-        pytest.param(token("a\r\nX-Injected: b"), "answers without a usable token", True, id="more lines of head"),
-        pytest.param(token("t" * 20_000), "answers without a usable token", True, id="longer than any server reads"),
-        pytest.param(
-            whole(200, b" " * 100_000), "sends a larger answer than the limits allow", True, id="a long answer"
-        ),
-    ],
+        "in trouble": (whole(503), "cannot answer the request at the moment (503)", False),
+        "a web page": (whole(200, b"<html>"), "the answer of the token server is not JSON", True),
+        "no token": (whole(200, b"{}"), "answers without a usable token", True),
+        "a number": (token(5), "answers without a usable token", True),
+        "more lines of head": (token("a\r\nX-Injected: b"), "answers without a usable token", True),
+        "longer than any server reads": (token("t" * 20_000), "answers without a usable token", True),
+        "a long answer": (whole(200, b" " * 100_000), "sends a larger answer than the limits allow", True),
+    },
 )
 def test_a_token_server_without_a_token_is_reported(server, tokens, script: Script, said, is_lasting):
     tokens.scripts["/token"] = script
@@ -305,12 +294,12 @@ def test_no_error_shows_a_secret(server, tokens, tmp_path):
 HUB = 'realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:a:pull,push"'
 
 
-@pytest.mark.parametrize(
-    ("headers", "expected"),
-    [
-        pytest.param([], {}, id="none"),
-        pytest.param(["", "Negotiate", "=, ="], {}, id="of other schemes"),
-        pytest.param(
+@each(
+    "headers, expected",
+    {
+        "none": ([], {}),
+        "of other schemes": (["", "Negotiate", "=, ="], {}),
+        "Docker Hub": (
             [f"Bearer {HUB}"],
             {
                 "bearer": {
@@ -319,18 +308,16 @@ HUB = 'realm="https://auth.docker.io/token",service="registry.docker.io",scope="
                     "scope": "repository:a:pull,push",
                 }
             },
-            id="Docker Hub",
         ),
-        pytest.param(
+        "two in one header": (
             ['Basic realm="a, b=c", Bearer realm="d" , Service=e'],
             {"basic": {"realm": "a, b=c"}, "bearer": {"realm": "d", "service": "e"}},
-            id="two in one header",
         ),
-        pytest.param(["Basic a=b", "Bearer c=d"], {"basic": {"a": "b"}, "bearer": {"c": "d"}}, id="two headers"),
-        pytest.param([r'bearer a="say \"hello\""'], {"bearer": {"a": 'say "hello'}}, id="escapes"),
-        pytest.param(["Negotiate, Basic realm=x"], {"basic": {"realm": "x"}}, id="a list"),
-        pytest.param(["Bearer " + 'a="' * 10_000], {}, id="too long"),
-    ],
+        "two headers": (["Basic a=b", "Bearer c=d"], {"basic": {"a": "b"}, "bearer": {"c": "d"}}),
+        "escapes": ([r'bearer a="say \"hello\""'], {"bearer": {"a": 'say "hello'}}),
+        "a list": (["Negotiate, Basic realm=x"], {"basic": {"realm": "x"}}),
+        "too long": (["Bearer " + 'a="' * 10_000], {}),
+    },
 )
 def test_challenges_are_read(headers, expected):
     assert parse_challenges(headers) == expected

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.e2e.eventually import eventually
+from tests.golden import each
 from tests.images.replicas import (
     APP,
     EVERYBODY,
@@ -157,16 +158,14 @@ def test_a_reference_with_a_digest_is_looked_up_once(images: LookupService, clie
     assert (client.asked, client.looked_at) == ([PINNED], [])
 
 
-@pytest.mark.parametrize(
-    ("error", "again"),
-    [
-        pytest.param(
-            ImageLookupError("gone"), (LASTING_SECONDS * 0.89, LASTING_SECONDS * 1.11), id="lasting: ten minutes"
-        ),
-        pytest.param(ImageLookupError("slow", is_lasting=False), (26.0, 34.0), id="transient: half a minute"),
-        pytest.param(ImageLookupError("busy", is_lasting=False, retry_after=100.0), (99.0, 101.0), id="as it asked to"),
-        pytest.param(ValueError("never thought of"), (26.0, 34.0), id="a bug: half a minute"),
-    ],
+@each(
+    "error, again",
+    {
+        "lasting: ten minutes": (ImageLookupError("gone"), (LASTING_SECONDS * 0.89, LASTING_SECONDS * 1.11)),
+        "transient: half a minute": (ImageLookupError("slow", is_lasting=False), (26.0, 34.0)),
+        "as it asked to": (ImageLookupError("busy", is_lasting=False, retry_after=100.0), (99.0, 101.0)),
+        "a bug: half a minute": (ValueError("never thought of"), (26.0, 34.0)),
+    },
 )
 def test_a_failure_stays_until_a_retry_succeeds(
     error: Exception, again: tuple[float, float], images: LookupService, client: Registries, clock: Clock
@@ -286,15 +285,15 @@ def test_a_tag_beside_a_digest_is_ignored(images: LookupService, client: Registr
 # What goes wrong
 
 
-@pytest.mark.parametrize(
+@each(
     "error",
-    [
-        pytest.param(ValueError("a b"), id="any error"),
-        pytest.param(MemoryError(), id="no memory"),
-        pytest.param(RecursionError(), id="too deep"),
-        pytest.param(AssertionError(), id="an assertion"),
-        pytest.param(UnicodeDecodeError("utf-8", b"\xff", 0, 1, "odd"), id="an odd text"),
-    ],
+    {
+        "any error": ValueError("a b"),
+        "no memory": MemoryError(),
+        "too deep": RecursionError(),
+        "an assertion": AssertionError(),
+        "an odd text": UnicodeDecodeError("utf-8", b"\xff", 0, 1, "odd"),
+    },
 )
 def test_a_bug_ends_no_thread_and_is_counted_and_logged_once(
     error: Exception, images: LookupService, client: Registries, counts: Counts, caplog: pytest.LogCaptureFixture
@@ -332,13 +331,13 @@ def test_a_failed_look_up_is_logged_once_for_each_registry_and_reason(
         assert len(caplog.records) == 4
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        pytest.param("evil: a\nb\x1b[31m\u202e", "evil: ab[31m", id="what would spoil a log or a terminal"),
-        pytest.param("x" * 10_000, "x" * 300, id="a long one"),
-        pytest.param("\n", "no reason was given", id="nothing"),
-    ],
+@each(
+    "text, shown",
+    {
+        "what would spoil a log or a terminal": ("evil: a\nb\x1b[31m\u202e", "evil: ab[31m"),
+        "a long one": ("x" * 10_000, "x" * 300),
+        "nothing": ("\n", "no reason was given"),
+    },
 )
 def test_a_problem_is_one_short_printable_line(
     text: str, shown: str, images: LookupService, client: Registries

@@ -8,16 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.images import images
 from webhook.images.http_request import ImageLookupError
-from webhook.images.registry_documents import (
-    INDEXES,
-    MANIFESTS,
-    Index,
-    read_config,
-    read_manifest,
-)
+from webhook.images.registry_documents import INDEXES, MANIFESTS, Index, read_config, read_manifest
 
 AMD64, ARM64 = (images.manifest(images.config(architecture=name)) for name in ("amd64", "arm64"))
 anything = st.recursive(
@@ -71,47 +65,29 @@ def test_an_entry_without_a_platform_is_read_if_no_other_entry_has_one():
     assert Index(AMD64.digest, ("amd64",)) == chosen(ARM64.descriptor, images.entry(AMD64))
 
 
-@pytest.mark.parametrize(
-    ("index", "said"),
-    [
-        pytest.param(images.index(), "the image index has no entry for Linux", id="nothing"),
-        pytest.param(
+@each(
+    "index, said",
+    {
+        "nothing": (images.index(), "the image index has no entry for Linux"),
+        "Windows only": (
             images.index(images.entry(AMD64, "amd64", "windows")),
             "the image index has no entry for Linux",
-            id="Windows only",
         ),
-        pytest.param(images.index(manifests={}), "the image index must have a list of manifests", id="a map"),
-        pytest.param(images.index(manifests=[5]), "an entry of the image index is not a JSON object", id="a number"),
-        pytest.param(images.index(manifests=["a"]), "an entry of the image index is not a JSON object", id="a text"),
-        pytest.param(
-            images.index({**images.entry(AMD64), "platform": []}), "is not a JSON object", id="an odd platform"
-        ),
-        pytest.param(
-            images.index({**images.entry(AMD64), "digest": "sha256:1"}), "has no sha256 digest", id="a short digest"
-        ),
-        pytest.param(images.index({**images.entry(AMD64), "digest": None}), "has no sha256 digest", id="no digest"),
-        pytest.param(
-            images.index({**images.entry(AMD64), "digest": "sha256:../../" + "0" * 58}),
-            "has no sha256 digest",
-            id="a path",
-        ),
-        pytest.param(images.index(images.entry(images.index())), "such as another image index", id="another index"),
-        pytest.param(
+        "a map": (images.index(manifests={}), "the image index must have a list of manifests"),
+        "a number": (images.index(manifests=[5]), "an entry of the image index is not a JSON object"),
+        "a text": (images.index(manifests=["a"]), "an entry of the image index is not a JSON object"),
+        "an odd platform": (images.index({**images.entry(AMD64), "platform": []}), "is not a JSON object"),
+        "a short digest": (images.index({**images.entry(AMD64), "digest": "sha256:1"}), "has no sha256 digest"),
+        "no digest": (images.index({**images.entry(AMD64), "digest": None}), "has no sha256 digest"),
+        "a path": (images.index({**images.entry(AMD64), "digest": "sha256:../../" + "0" * 58}), "has no sha256 digest"),
+        "another index": (images.index(images.entry(images.index())), "such as another image index"),
+        "no type": (
             images.index({**images.entry(AMD64), "mediaType": []}),
             "refers to something that is not an image manifest",
-            id="no type",
         ),
-        pytest.param(
-            images.index(images.entry(AMD64, "../../etc")),
-            "the image index has no entry for Linux",
-            id="no architecture",
-        ),
-        pytest.param(
-            images.index(*[images.entry(AMD64, f"cpu{number}") for number in range(33)]),
-            "more than 32",
-            id="33 of them",
-        ),
-    ],
+        "no architecture": (images.index(images.entry(AMD64, "../../etc")), "the image index has no entry for Linux"),
+        "33 of them": (images.index(*[images.entry(AMD64, f"cpu{number}") for number in range(33)]), "more than 32"),
+    },
 )
 def test_a_malformed_index_is_refused(index, said):
     with pytest.raises(ImageLookupError, match=said):
@@ -124,19 +100,17 @@ def test_a_malformed_document_is_refused(changes, said):
         read_manifest(images.manifest(images.config(), **changes).body, images.OCI_MANIFEST)
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        pytest.param(b"", "the manifest is not JSON", id="nothing"),
-        pytest.param(b"\xff\xfe", "the manifest is not JSON", id="no text"),
-        pytest.param(b"[" * 50_000 + b"]" * 50_000, "the manifest is not JSON", id="deeply nested"),
-        pytest.param(b"null", "the manifest is not a JSON object", id="null"),
-        pytest.param(b'{"a":[' + b"0," * 500_000 + b"0]}", "the manifest has more than 100000 values", id="numbers"),
-        pytest.param(
-            b'{"manifests":[' + b"{}," * 500_000 + b"{}]}", "the manifest has more than 100000 values", id="images"
-        ),
-        pytest.param(b"{}", "the manifest's content contradicts its media type", id="an empty object"),
-    ],
+@each(
+    "body, said",
+    {
+        "nothing": (b"", "the manifest is not JSON"),
+        "no text": (b"\xff\xfe", "the manifest is not JSON"),
+        "deeply nested": (b"[" * 50_000 + b"]" * 50_000, "the manifest is not JSON"),
+        "null": (b"null", "the manifest is not a JSON object"),
+        "numbers": (b'{"a":[' + b"0," * 500_000 + b"0]}", "the manifest has more than 100000 values"),
+        "images": (b'{"manifests":[' + b"{}," * 500_000 + b"{}]}", "the manifest has more than 100000 values"),
+        "an empty object": (b"{}", "the manifest's content contradicts its media type"),
+    },
 )
 def test_what_is_no_document_is_refused(body, said):
     with pytest.raises(ImageLookupError, match=said):
@@ -201,37 +175,31 @@ def test_a_configuration_may_say_nothing(changes):
     assert read_config(images.config(**changes).body)[0] == {}
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        pytest.param({"config": []}, None, id="an empty list for a map"),
-        pytest.param({"config": "x"}, "config in the image configuration is not a JSON object", id="a text for a map"),
-        pytest.param(
+@each(
+    "changes, said",
+    {
+        "an empty list for a map": ({"config": []}, None),
+        "a text for a map": ({"config": "x"}, "config in the image configuration is not a JSON object"),
+        "a map": (
             {"config": {"Env": {"CUDA_VERSION": "12"}}},
             "config.Env in the image configuration is not a list of strings",
-            id="a map",
         ),
-        pytest.param(
+        "a number": (
             {"config": {"Env": ["CUDA_VERSION=12", 5]}},
             "config.Env in the image configuration is not a list of strings",
-            id="a number",
         ),
-        pytest.param(
+        "a list": (
             {"config": {"Env": [["CUDA_VERSION=12"]]}},
             "config.Env in the image configuration is not a list of strings",
-            id="a list",
         ),
-        pytest.param({"os": "windows"}, "the image is not for Linux", id="Windows"),
-        pytest.param({"os": ["linux"]}, "the image is not for Linux", id="a list of systems"),
-        pytest.param(
+        "Windows": ({"os": "windows"}, "the image is not for Linux"),
+        "a list of systems": ({"os": ["linux"]}, "the image is not for Linux"),
+        "many requirements": (
             {"config": {"Env": [f"NVIDIA_REQUIRE_{number}=" + "x" * 2000 for number in range(4)]}},
             "more than 8192 bytes in its variables about CUDA and NVIDIA",
-            id="many requirements",
         ),
-        pytest.param(
-            {"config": {"Env": ["CUDA_VERSION=" + "\U0001f600" * 3000]}}, "more than 8192 bytes", id="large characters"
-        ),
-    ],
+        "large characters": ({"config": {"Env": ["CUDA_VERSION=" + "\U0001f600" * 3000]}}, "more than 8192 bytes"),
+    },
 )
 def test_a_malformed_configuration_is_refused(changes, said):
     body = images.config(**changes).body

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import each
 from tests.images.replicas import Clock, MemoryStore, config
 from tests.strategies import checked
 from webhook.images import shared_results
@@ -182,10 +183,7 @@ def test_a_writer_with_too_many_conflicts_gives_up_for_now(
     assert TAG in store.configs
 
 
-@pytest.mark.parametrize(
-    "content",
-    [pytest.param(None, id="emptied"), pytest.param(b"hello", id="garbage"), pytest.param(pack({})[1], id="none")],
-)
+@each("content", {"emptied": None, "garbage": b"hello", "none": pack({})[1]})
 def test_a_config_map_that_lost_everything_is_written_again(
     content: bytes | None, one: Replica, store: MemoryStore, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -327,13 +325,13 @@ def test_packed_results_are_read_unchanged_and_written_in_one_order(results: Con
     assert packed == pack(dict(reversed(results.items())))[1]
 
 
-@pytest.mark.parametrize(
-    ("found", "left"),
-    [
-        pytest.param(many(MOST_REFERENCES, 40), MOST_REFERENCES, id="as clusters have them"),
-        pytest.param(many(MOST_REFERENCES + 500, 40), MOST_REFERENCES, id="too many"),
-        pytest.param(many(500, 8_000), None, id="too large"),
-    ],
+@each(
+    "found, left",
+    {
+        "as clusters have them": (many(MOST_REFERENCES, 40), MOST_REFERENCES),
+        "too many": (many(MOST_REFERENCES + 500, 40), MOST_REFERENCES),
+        "too large": (many(500, 8_000), None),
+    },
 )
 def test_the_oldest_results_are_left_out_if_they_do_not_fit(found: Configs, left: int | None) -> None:
     kept, packed = pack(found)
@@ -342,17 +340,17 @@ def test_the_oldest_results_are_left_out_if_they_do_not_fit(found: Configs, left
     assert len(kept) == left if left is not None else 0 < len(kept) < len(found)
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
-    [
-        pytest.param(b"", id="nothing"),
-        pytest.param(b"hello", id="a text"),
-        pytest.param(b"\x1f\x8b" + b"\0" * 100, id="nearly compressed"),
-        pytest.param(pack({})[1][:-4], id="cut off"),
-        pytest.param(gzip.compress(b"[1, 2]"), id="a list"),
-        pytest.param(gzip.compress(b'{"docker.io/a:1": {"at": 1}}'), id="an entry without its keys"),
-        pytest.param(gzip.compress(b'{"docker.io/a:1": {"at": NaN}}'), id="no number"),
-    ],
+    {
+        "nothing": b"",
+        "a text": b"hello",
+        "nearly compressed": b"\x1f\x8b" + b"\0" * 100,
+        "cut off": pack({})[1][:-4],
+        "a list": gzip.compress(b"[1, 2]"),
+        "an entry without its keys": gzip.compress(b'{"docker.io/a:1": {"at": 1}}'),
+        "no number": gzip.compress(b'{"docker.io/a:1": {"at": NaN}}'),
+    },
 )
 def test_other_content_is_refused(content: bytes) -> None:
     with pytest.raises(FormatError):

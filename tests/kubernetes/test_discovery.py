@@ -7,7 +7,7 @@ import pytest
 
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
 from tests.facts.served_kinds import Groups, aggregated
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import Discovery
@@ -76,14 +76,14 @@ def ask_for_everything(discovery: Discovery) -> None:
             discovery.find("lost.example.com", "Anything")
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "text"),
-    [
-        pytest.param(403, {"message": "no"}, "answered 403: no; the ClusterRole system:discovery allows it", id="403"),
-        pytest.param(500, {"message": "no"}, "answered 500: no", id="500"),
-        pytest.param(200, b"<html>", "GET /apis: ", id="something else than JSON"),
-        pytest.param(200, {"kind": "APIGroupList"}, "the answer is no APIGroupDiscoveryList", id="another list"),
-    ],
+@each(
+    "status, body, text",
+    {
+        "403": (403, {"message": "no"}, "answered 403: no; the ClusterRole system:discovery allows it"),
+        "500": (500, {"message": "no"}, "answered 500: no"),
+        "something else than JSON": (200, b"<html>", "GET /apis: "),
+        "another list": (200, {"kind": "APIGroupList"}, "the answer is no APIGroupDiscoveryList"),
+    },
 )
 def test_an_api_server_that_does_not_say_is_asked_once(server, tmp_path, status, body, text):
     server.instead["/apis"] = always(status, body)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server, first
+from tests.golden import each
 from webhook.kubernetes.api_errors import RefusedError, UnreachableError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.paged_list import ATTEMPTS, LONGEST_WAIT_SECONDS, MOST_WAITED_SECONDS, RetryingReader
@@ -36,17 +37,17 @@ def patient(server: FakeApiServer, tmp_path: Path) -> Patient:
     return Patient(server, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "waits"),
-    [
-        pytest.param(429, {"Retry-After": "7"}, [7, 7], id="429 that says for how long"),
-        pytest.param(429, {}, [1, 2], id="429 that does not"),
-        pytest.param(429, {"Retry-After": "86400"}, [LONGEST_WAIT_SECONDS] * 2, id="429 for a day"),
-        pytest.param(429, {"Retry-After": "soon"}, [1, 2], id="429 with a text"),
-        pytest.param(503, {"Retry-After": "3"}, [3, 3], id="503"),
-        pytest.param(502, {}, [1, 2], id="502"),
-        pytest.param(504, {}, [1, 2], id="504"),
-    ],
+@each(
+    "status, headers, waits",
+    {
+        "429 that says for how long": (429, {"Retry-After": "7"}, [7, 7]),
+        "429 that does not": (429, {}, [1, 2]),
+        "429 for a day": (429, {"Retry-After": "86400"}, [LONGEST_WAIT_SECONDS] * 2),
+        "429 with a text": (429, {"Retry-After": "soon"}, [1, 2]),
+        "503": (503, {"Retry-After": "3"}, [3, 3]),
+        "502": (502, {}, [1, 2]),
+        "504": (504, {}, [1, 2]),
+    },
 )
 def test_what_is_refused_for_the_moment_is_asked_for_again_when_it_is_time(patient, server, status, headers, waits):
     busy = always(status, BUSY, headers)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.deploy.manifests import shipped
 from tests.e2e.control_plane import ControlPlane
+from tests.golden import each
 from webhook.kubernetes.webhook_configurations import (
     RegistrationError,
     api_path,
@@ -100,7 +101,7 @@ PHASES = [pytest.param(phase, id=phase) for phase in ("mutating", "validating")]
 
 
 @pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("text", [pytest.param(MINIMAL, id="minimal"), pytest.param(FULL, id="full")])
+@each("text", {"minimal": MINIMAL, "full": FULL})
 def test_what_the_api_server_fills_in_is_no_difference(control_plane: ControlPlane, text: str, phase: str) -> None:
     expected = installed(text, phase)
     stored = as_stored(control_plane, expected)
@@ -236,35 +237,31 @@ KINDS = "MutatingWebhookConfiguration and one ValidatingWebhookConfiguration"
 EXPECTED = f"expected one {KINDS} of admissionregistration.k8s.io/v1"
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        pytest.param("", "found no document", id="empty"),
-        pytest.param(MUTATING, "found only one MutatingWebhookConfiguration", id="one of them"),
-        pytest.param(f"{MINIMAL}---\n{MUTATING}", "found two of kind MutatingWebhookConfiguration", id="one too many"),
-        pytest.param(f"{MINIMAL}---\n[]", "found apiVersion not set and kind not set", id="a list"),
-        pytest.param("{apiVersion: v1, kind: Secret}", "found apiVersion v1 and kind Secret", id="something else"),
-        pytest.param(
+@each(
+    "text, found",
+    {
+        "empty": ("", "found no document"),
+        "one of them": (MUTATING, "found only one MutatingWebhookConfiguration"),
+        "one too many": (f"{MINIMAL}---\n{MUTATING}", "found two of kind MutatingWebhookConfiguration"),
+        "a list": (f"{MINIMAL}---\n[]", "found apiVersion not set and kind not set"),
+        "something else": ("{apiVersion: v1, kind: Secret}", "found apiVersion v1 and kind Secret"),
+        "another version": (
             MINIMAL.replace(".io/v1", ".io/v1beta1"),
             "found apiVersion admissionregistration.k8s.io/v1beta1 and kind MutatingWebhookConfiguration",
-            id="another version",
         ),
-        pytest.param(
+        "no name": (
             MINIMAL.replace("{name: gpu-policy}\nw", "{}\nw"),
             "found a MutatingWebhookConfiguration that the API server would reject",
-            id="no name",
         ),
-        pytest.param(
+        "no webhooks": (
             MUTATING.partition("webhooks")[0],
             "found a MutatingWebhookConfiguration that the API server would reject",
-            id="no webhooks",
         ),
-        pytest.param(
+        "a rule that is none": (
             VALIDATING.replace("rules: [", "rules: [pods, "),
             "found a ValidatingWebhookConfiguration that the API server would reject",
-            id="a rule that is none",
         ),
-    ],
+    },
 )
 def test_a_file_that_is_no_registration_is_refused_with_what_was_found(tmp_path: Path, text: str, found: str) -> None:
     file = tmp_path / "webhooks.yaml"
@@ -274,13 +271,13 @@ def test_a_file_that_is_no_registration_is_refused_with_what_was_found(tmp_path:
     assert f"{file}: {found}; {EXPECTED}" == str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        pytest.param(None, "cannot be read (No such file or directory)", id="missing"),
-        pytest.param(b"\xff", "cannot be read ('utf-8' codec can't decode", id="no text"),
-        pytest.param(b"{a: ", "not valid YAML (while parsing a flow", id="no YAML"),
-    ],
+@each(
+    "content, fault",
+    {
+        "missing": (None, "cannot be read (No such file or directory)"),
+        "no text": (b"\xff", "cannot be read ('utf-8' codec can't decode"),
+        "no YAML": (b"{a: ", "not valid YAML (while parsing a flow"),
+    },
 )
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | None, fault: str) -> None:
     file = tmp_path / "webhooks.yaml"

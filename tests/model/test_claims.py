@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.model.accelerators import BUILT_IN, Accelerators, Declared, Vendor
 from webhook.model.claims import CLAIM, TEMPLATE, Devices, PodResourceClaim, ResourceClaim, claim_from, claims_of
 
@@ -25,33 +25,30 @@ def asked(**fields: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("make", [claim, template], ids=["claim", "template"])
-@pytest.mark.parametrize(
-    ("version", "request_", "devices"),
-    [
-        pytest.param("v1alpha3", asked(name="gpu", count=2), (GPUS,), id="v1alpha3"),
-        pytest.param("v1beta1", asked(name="gpu", count=2, allocationMode="ExactCount"), (GPUS,), id="v1beta1"),
-        pytest.param("v1beta2", {"name": "gpu", "exactly": asked(count=2)}, (GPUS,), id="v1beta2"),
-        pytest.param("v1", {"name": "gpu", "exactly": asked(count=2)}, (GPUS,), id="v1"),
-        pytest.param("v1", {"name": "gpu", "exactly": asked()}, (Devices("gpu.nvidia.com", 1),), id="one by default"),
-        pytest.param(
+@each(
+    "version, request_, devices",
+    {
+        "v1alpha3": ("v1alpha3", asked(name="gpu", count=2), (GPUS,)),
+        "v1beta1": ("v1beta1", asked(name="gpu", count=2, allocationMode="ExactCount"), (GPUS,)),
+        "v1beta2": ("v1beta2", {"name": "gpu", "exactly": asked(count=2)}, (GPUS,)),
+        "v1": ("v1", {"name": "gpu", "exactly": asked(count=2)}, (GPUS,)),
+        "one by default": ("v1", {"name": "gpu", "exactly": asked()}, (Devices("gpu.nvidia.com", 1),)),
+        "all that match": (
             "v1",
             {"name": "gpu", "exactly": asked(allocationMode="All")},
             (Devices("gpu.nvidia.com", None),),
-            id="all that match",
         ),
-        pytest.param(
+        "administrative": (
             "v1beta1",
             asked(name="gpu", allocationMode="All", adminAccess=True),
             (Devices("gpu.nvidia.com", None, is_administrative=True),),
-            id="administrative",
         ),
-        pytest.param(
+        "alternatives": (
             "v1",
             {"name": "gpu", "firstAvailable": [asked(name="two", count=2), {"deviceClassName": "b", "name": "b"}]},
             (GPUS, Devices("b", 1)),
-            id="alternatives",
         ),
-    ],
+    },
 )
 def test_a_request_is_read_as_its_version_has_it(make: Any, version: str, request_: Any, devices: Any) -> None:
     found = claim_from(make(version, request_))
@@ -65,16 +62,16 @@ def _shared(strategy: str, driver: str = "gpu.nvidia.com") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("make", [claim, template], ids=["claim", "template"])
-@pytest.mark.parametrize(
-    ("config", "by_mps"),
-    [
-        pytest.param([_shared("MPS")], True, id="MPS"),
-        pytest.param([_shared("TimeSlicing"), _shared("MPS")], True, id="among others"),
-        pytest.param([_shared("TimeSlicing")], False, id="time-slicing"),
-        pytest.param([_shared("MPS", "gpu.example.com")], False, id="another driver"),
-        pytest.param([{"opaque": None}, None, "MPS"], False, id="unreadable"),
-        pytest.param(None, False, id="null"),
-    ],
+@each(
+    "config, by_mps",
+    {
+        "MPS": ([_shared("MPS")], True),
+        "among others": ([_shared("TimeSlicing"), _shared("MPS")], True),
+        "time-slicing": ([_shared("TimeSlicing")], False),
+        "another driver": ([_shared("MPS", "gpu.example.com")], False),
+        "unreadable": ([{"opaque": None}, None, "MPS"], False),
+        "null": (None, False),
+    },
 )
 def test_parameters_say_whether_gpus_are_shared_by_mps(make: Any, config: Any, by_mps: bool) -> None:
     raw = make("v1", {"name": "gpu", "exactly": asked(count=2)})
@@ -85,17 +82,17 @@ def test_parameters_say_whether_gpus_are_shared_by_mps(make: Any, config: Any, b
     assert found.requests == ((GPUS._replace(by_mps=by_mps),),)
 
 
-@pytest.mark.parametrize(
+@each(
     "request_",
-    [
-        pytest.param(None, id="nothing"),
-        pytest.param({"name": "gpu"}, id="no class"),
-        pytest.param(asked(count="2"), id="a text for a count"),
-        pytest.param(asked(count=True), id="a boolean for a count"),
-        pytest.param(asked(count=-1), id="fewer than none"),
-        pytest.param(asked(allocationMode="Some"), id="a mode of the future"),
-        pytest.param({"firstAvailable": [asked(), {"name": "b"}]}, id="an alternative without a class"),
-    ],
+    {
+        "nothing": None,
+        "no class": {"name": "gpu"},
+        "a text for a count": asked(count="2"),
+        "a boolean for a count": asked(count=True),
+        "fewer than none": asked(count=-1),
+        "a mode of the future": asked(allocationMode="Some"),
+        "an alternative without a class": {"firstAvailable": [asked(), {"name": "b"}]},
+    },
 )
 def test_a_request_that_cannot_be_read_says_nothing(request_: Any) -> None:
     assert claim_from(claim("v1", request_)) == ResourceClaim(CLAIM, "gpus", ((),))
@@ -109,14 +106,14 @@ def test_a_compute_domain_leads_to_a_template_with_one_channel() -> None:
     assert not devices.may_be_gpus(BUILT_IN)
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param({"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": "a"}}, id="another group"),
-        pytest.param({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "a"}}, id="kind"),
-        pytest.param({"apiVersion": "resource.k8s.io/v1", "kind": CLAIM, "metadata": {"name": 1}}, id="no name"),
-        pytest.param({"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain"}, id="no channel"),
-    ],
+    {
+        "another group": {"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": "a"}},
+        "kind": {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "a"}},
+        "no name": {"apiVersion": "resource.k8s.io/v1", "kind": CLAIM, "metadata": {"name": 1}},
+        "no channel": {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain"},
+    },
 )
 def test_other_objects_are_no_claims(raw: dict[str, Any]) -> None:
     assert claim_from(raw) is None

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.facts.samples import device_class
+from tests.golden import each
 from webhook.model.resource_slices import DeviceClass, device_class_from_raw
 
 NVIDIA = "device.driver == 'gpu.nvidia.com'"
@@ -19,26 +20,26 @@ def read(*selectors: Any) -> DeviceClass:
     return found[1]
 
 
-@pytest.mark.parametrize(
-    ("selectors", "driver", "kind"),
-    [
-        pytest.param([f"{NVIDIA} && {TYPE}"], "gpu.nvidia.com", "gpu", id="as NVIDIA's chart writes it"),
-        pytest.param(['device.driver == "gpu.intel.com"'], "gpu.intel.com", "", id="as Intel's chart writes it"),
-        pytest.param([f"\n  {NVIDIA} &&\n  {TYPE}\n"], "gpu.nvidia.com", "gpu", id="over lines"),
-        pytest.param([f"{NVIDIA} && {TYPE} && !(a in b)"], "gpu.nvidia.com", "gpu", id="narrowed further"),
-        pytest.param(["true", f"{NVIDIA} && {TYPE}", NVIDIA], "gpu.nvidia.com", "gpu", id="several selectors"),
-        pytest.param([f"{NVIDIA} && {TYPE.replace('.nvidia', '.amd')}"], "gpu.nvidia.com", "", id="another's type"),
-        pytest.param([f"{NVIDIA} && !({TYPE})"], "gpu.nvidia.com", "", id="not of the type"),
-        pytest.param([f"{NVIDIA} && {TYPE} == false"], "gpu.nvidia.com", "", id="compared again"),
-        pytest.param([f"{NVIDIA} == false"], "", "", id="not of the driver"),
-        pytest.param([f"!({NVIDIA})"], "", "", id="negated"),
-        pytest.param([f"{NVIDIA} || true"], "", "", id="or"),
-        pytest.param([f"{NVIDIA} && {TYPE} ? false : true"], "", "", id="either or"),
-        pytest.param([f"{NVIDIA} && a\n|| true"], "", "", id="or in another line"),
-        pytest.param(["device.driver == 'gpu.example.com'"], "", "", id="another driver"),
-        pytest.param([None, 7, [NVIDIA]], "", "", id="no text"),
-        pytest.param([], "", "", id="none"),
-    ],
+@each(
+    "selectors, driver, kind",
+    {
+        "as NVIDIA's chart writes it": ([f"{NVIDIA} && {TYPE}"], "gpu.nvidia.com", "gpu"),
+        "as Intel's chart writes it": (['device.driver == "gpu.intel.com"'], "gpu.intel.com", ""),
+        "over lines": ([f"\n  {NVIDIA} &&\n  {TYPE}\n"], "gpu.nvidia.com", "gpu"),
+        "narrowed further": ([f"{NVIDIA} && {TYPE} && !(a in b)"], "gpu.nvidia.com", "gpu"),
+        "several selectors": (["true", f"{NVIDIA} && {TYPE}", NVIDIA], "gpu.nvidia.com", "gpu"),
+        "another's type": ([f"{NVIDIA} && {TYPE.replace('.nvidia', '.amd')}"], "gpu.nvidia.com", ""),
+        "not of the type": ([f"{NVIDIA} && !({TYPE})"], "gpu.nvidia.com", ""),
+        "compared again": ([f"{NVIDIA} && {TYPE} == false"], "gpu.nvidia.com", ""),
+        "not of the driver": ([f"{NVIDIA} == false"], "", ""),
+        "negated": ([f"!({NVIDIA})"], "", ""),
+        "or": ([f"{NVIDIA} || true"], "", ""),
+        "either or": ([f"{NVIDIA} && {TYPE} ? false : true"], "", ""),
+        "or in another line": ([f"{NVIDIA} && a\n|| true"], "", ""),
+        "another driver": (["device.driver == 'gpu.example.com'"], "", ""),
+        "no text": ([None, 7, [NVIDIA]], "", ""),
+        "none": ([], "", ""),
+    },
 )
 def test_only_what_is_certain_of_a_class_is_known(selectors: Any, driver: str, kind: str) -> None:
     assert read(*selectors) == DeviceClass("", driver, kind)

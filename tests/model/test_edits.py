@@ -5,7 +5,7 @@ from dataclasses import replace
 import jsonpatch
 import pytest
 
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.model.edits import (
     AddEnv,
     AddGpuLimit,
@@ -50,22 +50,20 @@ def only_container(raw):
     return pod_from_raw(raw).containers[0]
 
 
-@pytest.mark.parametrize(
-    ("raw", "edit", "patch"),
-    [
-        pytest.param(
+@each(
+    "raw, edit, patch",
+    {
+        "tolerations null": (
             bare(tolerations=None),
             AddToleration(TOLERATION),
             [{"op": "add", "path": "/spec/tolerations", "value": [TOLERATION.to_raw()]}],
-            id="tolerations null",
         ),
-        pytest.param(
+        "appended to what is there": (
             bare(tolerations=[{"operator": "Exists"}]),
             AddToleration(TOLERATION),
             [{"op": "add", "path": "/spec/tolerations/-", "value": TOLERATION.to_raw()}],
-            id="appended to what is there",
         ),
-        pytest.param(
+        "an empty list": (
             bare(volumes=[]),
             AddMemoryVolume("shm", "1Gi"),
             [
@@ -75,21 +73,18 @@ def only_container(raw):
                     "value": [{"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}],
                 }
             ],
-            id="an empty list",
         ),
-        pytest.param(
+        "metadata null": (
             bare(),
             Annotate("gpupolicy.dev/x~y", "v"),
             [{"op": "add", "path": "/metadata", "value": {"annotations": {"gpupolicy.dev/x~y": "v"}}}],
-            id="metadata null",
         ),
-        pytest.param(
+        "keys with slash and tilde": (
             {"metadata": {"annotations": {"a": "b"}}, "spec": {}},
             Annotate("gpupolicy.dev/x~y", "v"),
             [{"op": "add", "path": "/metadata/annotations/gpupolicy.dev~1x~0y", "value": "v"}],
-            id="keys with slash and tilde",
         ),
-        pytest.param(
+        "beside another affinity": (
             bare(affinity={"podAffinity": {}}),
             RequireNodes(GPU, None),
             [
@@ -103,9 +98,8 @@ def only_container(raw):
                     },
                 }
             ],
-            id="beside another affinity",
         ),
-        pytest.param(
+        "a spread": (
             bare(),
             SPREAD,
             [
@@ -123,9 +117,8 @@ def only_container(raw):
                     ],
                 }
             ],
-            id="a spread",
         ),
-    ],
+    },
 )
 def test_only_what_is_missing_is_added(raw, edit, patch):
     assert apply(raw, [edit]).patch == patch
@@ -151,15 +144,15 @@ def test_a_deadline_takes_the_place_of_another_one(spec, operation):
     assert patch == {"op": operation, "path": "/spec/activeDeadlineSeconds", "value": 3600}
 
 
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
-        pytest.param({"b": "2", "a": "1"}, SpreadOverNodes((("a", "1"), ("b", "2"))), id="in order"),
-        pytest.param({"a": "1", "pod-template-hash": "x"}, SpreadOverNodes((("a", "1"),)), id="of every revision"),
-        pytest.param({"a": 1, "b": None}, None, id="no texts"),
-        pytest.param({"pod-template-hash": "x"}, None, id="a revision only"),
-        pytest.param({}, None, id="none"),
-    ],
+@each(
+    "labels, expected",
+    {
+        "in order": ({"b": "2", "a": "1"}, SpreadOverNodes((("a", "1"), ("b", "2")))),
+        "of every revision": ({"a": "1", "pod-template-hash": "x"}, SpreadOverNodes((("a", "1"),))),
+        "no texts": ({"a": 1, "b": None}, None),
+        "a revision only": ({"pod-template-hash": "x"}, None),
+        "none": ({}, None),
+    },
 )
 def test_pods_are_spread_by_the_labels_that_they_share(labels, expected):
     assert SpreadOverNodes.of(labels) == expected

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.build import container, pod
+from tests.golden import each
 from webhook.model.gpu_fractions import fraction_faults, with_fractions
 from webhook.model.pod_reader import pod_from_raw
 
@@ -18,18 +19,18 @@ def annotated(*pairs: Any, gpus: int = 0, **spec: Any) -> dict[str, Any]:
     return pod(gpus, 0, spec=spec, annotations=dict(zip(pairs[::2], pairs[1::2], strict=True)))
 
 
-@pytest.mark.parametrize(
-    ("pairs", "devices", "part", "mib"),
-    [
-        pytest.param((KEY, "0.5"), 1, "1/2", 0, id="half"),
-        pytest.param((KEY, "0.3333333333"), 1, "333333334/1000000000", 0, id="rounded up"),
-        pytest.param((KEY, "2.5e-1"), 1, "1/4", 0, id="with an exponent"),
-        pytest.param((KEY, "+.25"), 1, "1/4", 0, id="as Go reads it"),
-        pytest.param((KEY, "0.5", DEVICES, "8"), 8, "1/2", 0, id="of several"),
-        pytest.param((MEMORY, "8192"), 1, "0", 8192, id="memory"),
-        pytest.param((MEMORY, "8192", DEVICES, "2"), 2, "0", 8192, id="memory of several"),
-        pytest.param((KEY, "", MEMORY, "8192"), 1, "0", 8192, id="an empty one is none"),
-    ],
+@each(
+    "pairs, devices, part, mib",
+    {
+        "half": ((KEY, "0.5"), 1, "1/2", 0),
+        "rounded up": ((KEY, "0.3333333333"), 1, "333333334/1000000000", 0),
+        "with an exponent": ((KEY, "2.5e-1"), 1, "1/4", 0),
+        "as Go reads it": ((KEY, "+.25"), 1, "1/4", 0),
+        "of several": ((KEY, "0.5", DEVICES, "8"), 8, "1/2", 0),
+        "memory": ((MEMORY, "8192"), 1, "0", 8192),
+        "memory of several": ((MEMORY, "8192", DEVICES, "2"), 2, "0", 8192),
+        "an empty one is none": ((KEY, "", MEMORY, "8192"), 1, "0", 8192),
+    },
 )
 def test_annotations_ask_for_a_part_of_gpus(pairs, devices, part, mib) -> None:
     (found,) = pod_from_raw(annotated(*pairs)).fractions
@@ -71,23 +72,20 @@ def test_what_kai_does_not_read_is_told_and_counts_as_a_whole_gpu(pairs, key, fo
         assert [(one.devices, one.part, one.mib) for one in read.fractions] == [(1, 1, 0)]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(annotated("team", "a"), id="no such annotation"),
-        pytest.param(annotated(KEY, "x", gpus=1), id="whole GPUs beside it, which KAI refuses together"),
-        pytest.param(annotated(DEVICES, ""), id="empty"),
-    ],
+    {
+        "no such annotation": annotated("team", "a"),
+        "whole GPUs beside it, which KAI refuses together": annotated(KEY, "x", gpus=1),
+        "empty": annotated(DEVICES, ""),
+    },
 )
 def test_other_pods_ask_for_nothing(raw: dict[str, Any]) -> None:
     read = pod_from_raw(raw)
     assert (read.fractions, list(fraction_faults(read)), with_fractions(read)) == ((), [], read)
 
 
-@pytest.mark.parametrize(
-    ("name", "at"),
-    [(None, "c0"), ("c1", "c1"), ("first", "first"), ("nobody", "c0")],
-)
+@pytest.mark.parametrize(("name", "at"), [(None, "c0"), ("c1", "c1"), ("first", "first"), ("nobody", "c0")])
 def test_one_container_gets_the_gpus(name: str | None, at: str) -> None:
     raw = annotated(KEY, "0.5", DEVICES, "2", initContainers=[container("first")])
     raw["metadata"]["annotations"] |= {} if name is None else {"gpu-fraction-container-name": name}
@@ -98,21 +96,19 @@ def test_one_container_gets_the_gpus(name: str | None, at: str) -> None:
     assert with_fractions(seen) is seen
 
 
-@pytest.mark.parametrize(
-    ("attributes", "spec", "expected"),
-    [
-        pytest.param({"gpumem": 8192}, {}, (2, 0, 8192), id="memory"),
-        pytest.param({"gpumem": 8192, "gpucores": 30}, {}, (2, "3/10", 8192), id="memory and cores"),
-        pytest.param({"gpumem-percentage": 25}, {}, (2, "1/4", 0), id="a percentage"),
-        pytest.param({"gpumem-percentage": 25, "gpucores": 50}, {}, (2, "1/2", 0), id="more cores than memory"),
-        pytest.param({"gpumem": 8192, "gpucores": 100}, {}, None, id="all cores"),
-        pytest.param({"gpucores": 30}, {}, None, id="all memory"),
-        pytest.param({"gpumem": 0}, {}, None, id="0 is all memory"),
-        pytest.param({"gpumem": 1}, {"nodeName": "n1"}, None, id="without a scheduler"),
-        pytest.param(
-            {"gpumem": 1}, {"initContainers": [container("i", limits={GPU: 1})]}, None, id="GPUs at another time"
-        ),
-    ],
+@each(
+    "attributes, spec, expected",
+    {
+        "memory": ({"gpumem": 8192}, {}, (2, 0, 8192)),
+        "memory and cores": ({"gpumem": 8192, "gpucores": 30}, {}, (2, "3/10", 8192)),
+        "a percentage": ({"gpumem-percentage": 25}, {}, (2, "1/4", 0)),
+        "more cores than memory": ({"gpumem-percentage": 25, "gpucores": 50}, {}, (2, "1/2", 0)),
+        "all cores": ({"gpumem": 8192, "gpucores": 100}, {}, None),
+        "all memory": ({"gpucores": 30}, {}, None),
+        "0 is all memory": ({"gpumem": 0}, {}, None),
+        "without a scheduler": ({"gpumem": 1}, {"nodeName": "n1"}, None),
+        "GPUs at another time": ({"gpumem": 1}, {"initContainers": [container("i", limits={GPU: 1})]}, None),
+    },
 )
 def test_attributes_of_hami_make_parts_of_the_requested_units(attributes, spec, expected) -> None:
     limits = {GPU: 2, **{f"nvidia.com/{name}": amount for name, amount in attributes.items()}}

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import each
 from tests.strategies import checked
 from webhook.model.image import ImageReference, parse_reference
 from webhook.model.shape import FormatError
@@ -11,29 +12,27 @@ from webhook.model.shape import FormatError
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("python", ImageReference("docker.io", "library/python", "latest"), id="one word"),
-        pytest.param("python:3.12", ImageReference("docker.io", "library/python", "3.12"), id="with a tag"),
-        pytest.param("docker.io/library/python", ImageReference("docker.io", "library/python", "latest"), id="in full"),
-        pytest.param("docker.io/python", ImageReference("docker.io", "library/python", "latest"), id="without library"),
-        pytest.param("index.docker.io/ml/app:1", ImageReference("docker.io", "ml/app", "1"), id="Docker's old name"),
-        pytest.param("nvidia/cuda:12.4.1", ImageReference("docker.io", "nvidia/cuda", "12.4.1"), id="no host in it"),
-        pytest.param("ghcr.io/a/b/c:1", ImageReference("ghcr.io", "a/b/c", "1"), id="a host has a dot"),
-        pytest.param("localhost/app", ImageReference("localhost", "app", "latest"), id="localhost is a host"),
-        pytest.param("registry:5000/app", ImageReference("registry:5000", "app", "latest"), id="a port is no tag"),
-        pytest.param("registry:5000/app:7", ImageReference("registry:5000", "app", "7"), id="a port and a tag"),
-        pytest.param("Registry/app", ImageReference("registry", "app", "latest"), id="capitals are a host's"),
-        pytest.param(
-            "REGISTRY.corp/app", ImageReference("registry.corp", "app", "latest"), id="and mean nothing there"
-        ),
-        pytest.param("[::1]:5000/app", ImageReference("[::1]:5000", "app", "latest"), id="an IPv6 address"),
-        pytest.param(f"a/b@{DIGEST}", ImageReference("docker.io", "a/b", "", DIGEST), id="a digest needs no tag"),
-        pytest.param(f"a/b:1@{DIGEST}", ImageReference("docker.io", "a/b", "1", DIGEST), id="a tag and a digest"),
-        pytest.param("a/b__c.d-e---f", ImageReference("docker.io", "a/b__c.d-e---f", "latest"), id="all separators"),
-        pytest.param("a" * 255, ImageReference("docker.io", f"library/{'a' * 255}", "latest"), id="the longest name"),
-    ],
+@each(
+    "text, expected",
+    {
+        "one word": ("python", ImageReference("docker.io", "library/python", "latest")),
+        "with a tag": ("python:3.12", ImageReference("docker.io", "library/python", "3.12")),
+        "in full": ("docker.io/library/python", ImageReference("docker.io", "library/python", "latest")),
+        "without library": ("docker.io/python", ImageReference("docker.io", "library/python", "latest")),
+        "Docker's old name": ("index.docker.io/ml/app:1", ImageReference("docker.io", "ml/app", "1")),
+        "no host in it": ("nvidia/cuda:12.4.1", ImageReference("docker.io", "nvidia/cuda", "12.4.1")),
+        "a host has a dot": ("ghcr.io/a/b/c:1", ImageReference("ghcr.io", "a/b/c", "1")),
+        "localhost is a host": ("localhost/app", ImageReference("localhost", "app", "latest")),
+        "a port is no tag": ("registry:5000/app", ImageReference("registry:5000", "app", "latest")),
+        "a port and a tag": ("registry:5000/app:7", ImageReference("registry:5000", "app", "7")),
+        "capitals are a host's": ("Registry/app", ImageReference("registry", "app", "latest")),
+        "and mean nothing there": ("REGISTRY.corp/app", ImageReference("registry.corp", "app", "latest")),
+        "an IPv6 address": ("[::1]:5000/app", ImageReference("[::1]:5000", "app", "latest")),
+        "a digest needs no tag": (f"a/b@{DIGEST}", ImageReference("docker.io", "a/b", "", DIGEST)),
+        "a tag and a digest": (f"a/b:1@{DIGEST}", ImageReference("docker.io", "a/b", "1", DIGEST)),
+        "all separators": ("a/b__c.d-e---f", ImageReference("docker.io", "a/b__c.d-e---f", "latest")),
+        "the longest name": ("a" * 255, ImageReference("docker.io", f"library/{'a' * 255}", "latest")),
+    },
 )
 def test_what_docker_leaves_out_is_spelled_out(text, expected):
     assert parse_reference(text) == expected
@@ -66,13 +65,13 @@ def test_what_is_no_reference_is_refused_with_its_text(text):
     assert " is not an image reference: " in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("docker.io/library/python:3.12", "python", id="official"),
-        pytest.param("docker.io/ml/app", "ml/app", id="on Docker Hub"),
-        pytest.param("ghcr.io/library/app", "ghcr.io/library/app", id="elsewhere"),
-    ],
+@each(
+    "text, expected",
+    {
+        "official": ("docker.io/library/python:3.12", "python"),
+        "on Docker Hub": ("docker.io/ml/app", "ml/app"),
+        "elsewhere": ("ghcr.io/library/app", "ghcr.io/library/app"),
+    },
 )
 def test_the_familiar_name_leaves_docker_hub_out(text, expected):
     assert parse_reference(text).familiar == expected

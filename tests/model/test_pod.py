@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.strategies import broken_pods, checked, checked_on_pods, json_values, pods
 from webhook.model.node import Toleration
 from webhook.model.pod import Volume
@@ -146,52 +146,39 @@ def test_placement_is_read_with_numbers_as_text():
     assert [term.expressions for term in found.required] == [(), (Expression("k", "Gt", ("4",)),)]
 
 
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        pytest.param([], "object: found a list, expected a map", id="a list for a pod"),
-        pytest.param("pod", "object: found a string, expected a map", id="a text for a pod"),
-        pytest.param({"spec": []}, "spec: found a list, expected a map", id="a list for a spec"),
-        pytest.param({"metadata": "x"}, "metadata: found a string, expected a map", id="a text for metadata"),
-        pytest.param(
-            {"metadata": {"annotations": []}}, "metadata.annotations: found a list, expected a map", id="annotations"
-        ),
-        pytest.param({"spec": {"containers": {}}}, "spec.containers: found a map, expected a list", id="containers"),
-        pytest.param(
-            {"spec": {"containers": ["a"]}}, "spec.containers[0]: found a string, expected a map", id="a container"
-        ),
-        pytest.param(
+@each(
+    "raw, message",
+    {
+        "a list for a pod": ([], "object: found a list, expected a map"),
+        "a text for a pod": ("pod", "object: found a string, expected a map"),
+        "a list for a spec": ({"spec": []}, "spec: found a list, expected a map"),
+        "a text for metadata": ({"metadata": "x"}, "metadata: found a string, expected a map"),
+        "annotations": ({"metadata": {"annotations": []}}, "metadata.annotations: found a list, expected a map"),
+        "containers": ({"spec": {"containers": {}}}, "spec.containers: found a map, expected a list"),
+        "a container": ({"spec": {"containers": ["a"]}}, "spec.containers[0]: found a string, expected a map"),
+        "limits": (
             {"spec": {"containers": [{"name": "a", "resources": {"limits": 1}}]}},
             "spec.containers[a].resources.limits: found a number, expected a map",
-            id="limits",
         ),
-        pytest.param(
+        "an env value": (
             {"spec": {"containers": [{"name": "a", "env": [{"name": "A", "value": {}}]}]}},
             "spec.containers[a].env[0].value: found a map, expected a string",
-            id="an env value",
         ),
-        pytest.param(
+        "a toleration key": (
             {"spec": {"tolerations": [{"key": ["a"]}]}},
             "spec.tolerations[0].key: found a list, expected a string",
-            id="a toleration key",
         ),
-        pytest.param(
+        "seconds in quotes": (
             {"spec": {"tolerations": [{"tolerationSeconds": "300"}]}},
             "spec.tolerations[0].tolerationSeconds: found a string, expected a whole number",
-            id="seconds in quotes",
         ),
-        pytest.param(
+        "a node selector value": (
             {"spec": {"nodeSelector": {"zone": None, "pool": []}}},
             "spec.nodeSelector[pool]: found a list, expected a string",
-            id="a node selector value",
         ),
-        pytest.param(
-            {"spec": {"nodeName": 1 << 20_000}}, "spec.nodeName: found a number, expected a string", id="huge"
-        ),
-        pytest.param(
-            {"spec": {"nodeName": float("nan")}}, "spec.nodeName: found a number, expected a string", id="NaN"
-        ),
-    ],
+        "huge": ({"spec": {"nodeName": 1 << 20_000}}, "spec.nodeName: found a number, expected a string"),
+        "NaN": ({"spec": {"nodeName": float("nan")}}, "spec.nodeName: found a number, expected a string"),
+    },
 )
 def test_a_wrong_type_is_an_error_that_names_place_and_both_types(raw, message):
     with pytest.raises(ShapeError) as refused:

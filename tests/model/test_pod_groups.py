@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.golden import each
 from webhook.model.pod_groups import GROUP_KINDS, group_in, group_of, named_groups
 
 UID = "3f1c2a00-0000-4000-8000-000000000001"
@@ -37,25 +38,23 @@ RAY = {"headGroupSpec": {"template": TEMPLATE}, "workerGroupSpecs": [WORKERS]}
 SETS = [{"name": "main", "count": 5, "template": TEMPLATE}, {"name": "new", "count": 1, "template": TEMPLATE}]
 
 
-@pytest.mark.parametrize(
-    ("its_pod", "raw", "text", "parts"),
-    [
-        pytest.param(OF_PODGROUP, PODGROUP, "podgroups.scheduling.k8s.io/g/", [("", 4)], id="PodGroup of Kubernetes"),
-        pytest.param(
+@each(
+    "its_pod, raw, text, parts",
+    {
+        "PodGroup of Kubernetes": (OF_PODGROUP, PODGROUP, "podgroups.scheduling.k8s.io/g/", [("", 4)]),
+        "no gang": (
             OF_PODGROUP,
             made("podgroups.scheduling.k8s.io", {"schedulingPolicy": {"basic": {}}}),
             "podgroups.scheduling.k8s.io/g/",
             [("", 1)],
-            id="no gang",
         ),
-        pytest.param(
+        "a worker of a LeaderWorkerSet": (
             pod(labels=OF_LWS),
             made("leaderworkersets.leaderworkerset.x-k8s.io", {"replicas": 7, "leaderWorkerTemplate": LEADERS}),
             "leaderworkersets.leaderworkerset.x-k8s.io/g/2",
             [("worker", 2), ("leader", 1)],
-            id="a worker of a LeaderWorkerSet",
         ),
-        pytest.param(
+        "a LeaderWorkerSet with one template": (
             pod(labels=OF_LWS),
             made(
                 "leaderworkersets.leaderworkerset.x-k8s.io",
@@ -63,23 +62,20 @@ SETS = [{"name": "main", "count": 5, "template": TEMPLATE}, {"name": "new", "cou
             ),
             "leaderworkersets.leaderworkerset.x-k8s.io/g/2",
             [("", 3)],
-            id="a LeaderWorkerSet with one template",
         ),
-        pytest.param(
+        "a JobSet, without the jobs that wait for others": (
             pod(labels=OF_JOBSET),
             made("jobsets.jobset.x-k8s.io", {"replicatedJobs": JOBS}),
             "jobsets.jobset.x-k8s.io/g/",
             [("w", 6), ("x", 1)],
-            id="a JobSet, without the jobs that wait for others",
         ),
-        pytest.param(
+        "head and minimum of a RayCluster": (
             pod(labels={"ray.io/cluster": "g", "ray.io/group": "headgroup"}),
             made("rayclusters.ray.io", RAY),
             "rayclusters.ray.io/g/",
             [("head", 1), ("big", 4)],
-            id="head and minimum of a RayCluster",
         ),
-        pytest.param(
+        "a Workload of Kueue, as it was admitted, without pods that have finished": (
             pod(annotations={KUEUE + "workload": "g"}, labels={KUEUE + "podset": "main"}),
             made(
                 "workloads.kueue.x-k8s.io",
@@ -89,30 +85,26 @@ SETS = [{"name": "main", "count": 5, "template": TEMPLATE}, {"name": "new", "cou
             ),
             "workloads.kueue.x-k8s.io/g/",
             [("main", 3)],
-            id="a Workload of Kueue, as it was admitted, without pods that have finished",
         ),
-        pytest.param(
+        "Volcano": (
             pod(annotations={"scheduling.k8s.io/group-name": "g"}),
             made("podgroups.scheduling.volcano.sh", {"minMember": 3}),
             "podgroups.scheduling.volcano.sh/g/",
             [("", 3)],
-            id="Volcano",
         ),
-        pytest.param(
+        "KAI": (
             pod(annotations={"pod-group-name": "g"}),
             made("podgroups.scheduling.run.ai", {"minMember": 3}),
             "podgroups.scheduling.run.ai/g/",
             [("", 3)],
-            id="KAI",
         ),
-        pytest.param(
+        "scheduler-plugins": (
             pod(labels={"scheduling.x-k8s.io/pod-group": "g"}),
             made("podgroups.scheduling.x-k8s.io", {"minMember": 3}),
             "podgroups.scheduling.x-k8s.io/g/",
             [("", 3)],
-            id="scheduler-plugins",
         ),
-    ],
+    },
 )
 def test_a_group_is_as_large_as_its_object_says(its_pod, raw, text, parts):
     (named,) = named_groups(its_pod)
@@ -124,53 +116,48 @@ def test_a_group_is_as_large_as_its_object_says(its_pod, raw, text, parts):
     assert group_of(group_in(of), raw).parts[0].size == parts[0][1]
 
 
-@pytest.mark.parametrize(
-    ("its_pod", "raw"),
-    [
-        pytest.param(
+@each(
+    "its_pod, raw",
+    {
+        "the JobSet has another uid": (
             pod(labels={**OF_JOBSET, JOBSET + "jobset-uid": "other"}),
             made("jobsets.jobset.x-k8s.io", {"replicatedJobs": JOBS}),
-            id="the JobSet has another uid",
         ),
-        pytest.param(
+        "a job that waits for others": (
             pod(labels={**OF_JOBSET, JOBSET + "replicatedjob-name": "late"}),
             made("jobsets.jobset.x-k8s.io", {"replicatedJobs": JOBS}),
-            id="a job that waits for others",
         ),
-        pytest.param(
+        "the owner has another uid": (
             pod(labels={"ray.io/cluster": "g", "ray.io/group": "big"}, owner=("ray.io/v1", "RayCluster", "other")),
             made("rayclusters.ray.io", RAY),
-            id="the owner has another uid",
         ),
-        pytest.param(
+        "a Workload that is not admitted": (
             pod(annotations={KUEUE + "workload": "g"}, labels={KUEUE + "podset": "main"}),
             made("workloads.kueue.x-k8s.io", {"podSets": SETS}),
-            id="a Workload that is not admitted",
         ),
-        pytest.param(OF_PODGROUP, {**PODGROUP, "metadata": {}}, id="no uid"),
-        pytest.param(
+        "no uid": (OF_PODGROUP, {**PODGROUP, "metadata": {}}),
+        "a size that is no number": (
             OF_PODGROUP,
             made("podgroups.scheduling.k8s.io", {"schedulingPolicy": {"gang": {"minCount": "x"}}}),
-            id="a size that is no number",
         ),
-        pytest.param(OF_PODGROUP, {**PODGROUP, "spec": [], "metadata": {"uid": 7}}, id="made of other types"),
-    ],
+        "made of other types": (OF_PODGROUP, {**PODGROUP, "spec": [], "metadata": {"uid": 7}}),
+    },
 )
 def test_a_pod_counts_alone_where_its_object_makes_no_demand_on_it(its_pod, raw):
     (named,) = named_groups(its_pod)
     assert group_of(named, raw, its_pod) is None
 
 
-@pytest.mark.parametrize(
+@each(
     "its_pod",
-    [
-        pytest.param(pod(), id="no group"),
-        pytest.param(pod(schedulingGroup={"podGroupName": 7}), id="no text"),
-        pytest.param(pod(schedulingGroup={"podGroupName": "a/b"}), id="a slash"),
-        pytest.param(pod(schedulingGroup={"podGroupName": "a" * 300}), id="too long"),
-        pytest.param({"metadata": [], "spec": 1}, id="no pod"),
-        pytest.param(None, id="nothing"),
-    ],
+    {
+        "no group": pod(),
+        "no text": pod(schedulingGroup={"podGroupName": 7}),
+        "a slash": pod(schedulingGroup={"podGroupName": "a/b"}),
+        "too long": pod(schedulingGroup={"podGroupName": "a" * 300}),
+        "no pod": {"metadata": [], "spec": 1},
+        "nothing": None,
+    },
 )
 def test_what_names_no_object_makes_no_group(its_pod):
     assert not list(named_groups(its_pod))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import each
 from tests.strategies import checked, json_values
 from webhook.model.quantity import format_bytes, parse_quantity
 from webhook.model.shape import FormatError
@@ -61,15 +62,15 @@ def test_nonsense_is_refused_in_words(written, shown):
     assert str(refused.value) == f"{shown} is not a quantity"
 
 
-@pytest.mark.parametrize(
+@each(
     "written",
-    [
-        pytest.param("1" * 3_000_000 + "x", id="three million digits and a letter"),
-        pytest.param("1" * 3_000_000, id="three million digits"),
-        pytest.param("x" * 3_000_000, id="three million letters"),
-        pytest.param("1e" + "9" * 3_000_000, id="three million digits of exponent"),
-        pytest.param(1 << 30_000, id="an integer of 30,000 bits"),
-    ],
+    {
+        "three million digits and a letter": "1" * 3_000_000 + "x",
+        "three million digits": "1" * 3_000_000,
+        "three million letters": "x" * 3_000_000,
+        "three million digits of exponent": "1e" + "9" * 3_000_000,
+        "an integer of 30,000 bits": 1 << 30_000,
+    },
 )
 def test_a_huge_text_is_refused_at_once_and_shown_in_short(written):
     with pytest.raises(FormatError) as refused:

@@ -4,11 +4,10 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.strategies import checked
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.quantity import parse_quantity
@@ -28,26 +27,25 @@ def demand(*apps: dict[str, Any], **spec: Any) -> dict[str, int]:
     return dict(demand_of(pod_from_raw({"spec": {"containers": list(apps), **spec}})))
 
 
-@pytest.mark.parametrize(
-    ("requests", "limits", "expected"),
-    [
-        pytest.param({"cpu": "500m", "memory": "1Gi"}, None, {"cpu": 500, "memory": GI}, id="requests"),
-        pytest.param(None, {"cpu": 2, "memory": "1Gi"}, {"cpu": 2000, "memory": GI}, id="limits are requests"),
-        pytest.param({"cpu": "1"}, {"cpu": "4", "memory": "1k"}, {"cpu": 1000, "memory": 1000}, id="each by itself"),
-        pytest.param({"cpu": None}, {"cpu": "4"}, {}, id="a request of null is one of 0"),
-        pytest.param({"cpu": "0"}, {"cpu": "4"}, {}, id="a request of 0"),
-        pytest.param({"cpu": "$CPUS"}, {"memory": "lots"}, {}, id="amounts that cannot be parsed"),
-        pytest.param({"cpu": "-1", "memory": "-1Gi"}, None, {}, id="what the API server refuses"),
-        pytest.param({"cpu": "0.1u"}, None, {"cpu": 1}, id="cpu is rounded up to a thousandth"),
-        pytest.param({"memory": "1500m"}, None, {"memory": 2}, id="memory is rounded up to a byte"),
-        pytest.param(
+@each(
+    "requests, limits, expected",
+    {
+        "requests": ({"cpu": "500m", "memory": "1Gi"}, None, {"cpu": 500, "memory": GI}),
+        "limits are requests": (None, {"cpu": 2, "memory": "1Gi"}, {"cpu": 2000, "memory": GI}),
+        "each by itself": ({"cpu": "1"}, {"cpu": "4", "memory": "1k"}, {"cpu": 1000, "memory": 1000}),
+        "a request of null is one of 0": ({"cpu": None}, {"cpu": "4"}, {}),
+        "a request of 0": ({"cpu": "0"}, {"cpu": "4"}, {}),
+        "amounts that cannot be parsed": ({"cpu": "$CPUS"}, {"memory": "lots"}, {}),
+        "what the API server refuses": ({"cpu": "-1", "memory": "-1Gi"}, None, {}),
+        "cpu is rounded up to a thousandth": ({"cpu": "0.1u"}, None, {"cpu": 1}),
+        "memory is rounded up to a byte": ({"memory": "1500m"}, None, {"memory": 2}),
+        "every resource": (
             {"ephemeral-storage": "1Mi", "hugepages-2Mi": "4Mi", "nvidia.com/gpu": "2", "rdma/hca": "1e0"},
             None,
             {"ephemeral-storage": 2**20, "hugepages-2Mi": 2**22, "nvidia.com/gpu": 2, "rdma/hca": 1},
-            id="every resource",
         ),
-        pytest.param({"memory": "9999999999999E"}, None, {"memory": 2**63 - 1}, id="more than there can be"),
-    ],
+        "more than there can be": ({"memory": "9999999999999E"}, None, {"memory": 2**63 - 1}),
+    },
 )
 def test_what_a_container_asks_for_is_read_from_requests_and_then_from_limits(requests, limits, expected) -> None:
     assert expected == demand(container(requests, limits))
@@ -62,15 +60,15 @@ def of_cpu(cores: int, *, sidecar: bool = False) -> dict[str, Any]:
     return container({"cpu": cores}, sidecar=sidecar)
 
 
-@pytest.mark.parametrize(
-    ("init", "apps", "expected"),
-    [
-        pytest.param([], [1, 2], 3, id="containers add up"),
-        pytest.param([of_cpu(2)], [1], 2, id="an init container runs before and alone"),
-        pytest.param([of_cpu(2), of_cpu(3)], [1], 3, id="init containers run one after the other"),
-        pytest.param([of_cpu(2), of_cpu(1, sidecar=True)], [1], 2, id="init 2, sidecar 1, app 1"),
-        pytest.param([of_cpu(1, sidecar=True), of_cpu(2)], [1], 3, id="sidecar 1, init 2, app 1"),
-    ],
+@each(
+    "init, apps, expected",
+    {
+        "containers add up": ([], [1, 2], 3),
+        "an init container runs before and alone": ([of_cpu(2)], [1], 2),
+        "init containers run one after the other": ([of_cpu(2), of_cpu(3)], [1], 3),
+        "init 2, sidecar 1, app 1": ([of_cpu(2), of_cpu(1, sidecar=True)], [1], 2),
+        "sidecar 1, init 2, app 1": ([of_cpu(1, sidecar=True), of_cpu(2)], [1], 3),
+    },
 )
 def test_the_peak_of_what_runs_together_is_reserved(init, apps, expected) -> None:
     assert demand(*map(of_cpu, apps), initContainers=init) == {"cpu": expected * 1000}
@@ -83,29 +81,24 @@ def test_ephemeral_containers_reserve_nothing() -> None:
 HUGE = {"hugepages-2Mi": "4Mi"}
 
 
-@pytest.mark.parametrize(
-    ("whole", "of_container", "expected"),
-    [
-        pytest.param({"requests": {"cpu": "8"}}, {"cpu": "2"}, {"cpu": 8000}, id="more than the container"),
-        pytest.param({"requests": {"cpu": "1"}}, {"cpu": "2"}, {"cpu": 1000}, id="less, which is refused elsewhere"),
-        pytest.param({"limits": {"cpu": "8"}}, {"cpu": "2"}, {"cpu": 2000}, id="a limit where a container requests"),
-        pytest.param({"limits": {"cpu": "8"}}, {"cpu": "0"}, {}, id="or requests 0"),
-        pytest.param({"limits": {"cpu": "8"}}, {"memory": "1"}, {"cpu": 8000, "memory": 1}, id="where none does"),
-        pytest.param({"limits": {"cpu": "8"}, "requests": {"cpu": "4"}}, {}, {"cpu": 4000}, id="a request and a limit"),
-        pytest.param(
-            {"limits": {"hugepages-2Mi": "8Mi"}}, HUGE, {"hugepages-2Mi": 2**23}, id="huge pages by the limit"
-        ),
-        pytest.param(
-            {"requests": {"memory": "?"}}, {"memory": "1Ki"}, {"memory": 1024}, id="amounts that cannot be parsed"
-        ),
-        pytest.param(
+@each(
+    "whole, of_container, expected",
+    {
+        "more than the container": ({"requests": {"cpu": "8"}}, {"cpu": "2"}, {"cpu": 8000}),
+        "less, which is refused elsewhere": ({"requests": {"cpu": "1"}}, {"cpu": "2"}, {"cpu": 1000}),
+        "a limit where a container requests": ({"limits": {"cpu": "8"}}, {"cpu": "2"}, {"cpu": 2000}),
+        "or requests 0": ({"limits": {"cpu": "8"}}, {"cpu": "0"}, {}),
+        "where none does": ({"limits": {"cpu": "8"}}, {"memory": "1"}, {"cpu": 8000, "memory": 1}),
+        "a request and a limit": ({"limits": {"cpu": "8"}, "requests": {"cpu": "4"}}, {}, {"cpu": 4000}),
+        "huge pages by the limit": ({"limits": {"hugepages-2Mi": "8Mi"}}, HUGE, {"hugepages-2Mi": 2**23}),
+        "amounts that cannot be parsed": ({"requests": {"memory": "?"}}, {"memory": "1Ki"}, {"memory": 1024}),
+        "what the API server refuses for pods as a whole": (
             {"requests": {"nvidia.com/gpu": "8", "ephemeral-storage": "1Gi"}},
             {"nvidia.com/gpu": "2"},
             {"nvidia.com/gpu": 2},
-            id="what the API server refuses for pods as a whole",
         ),
-        pytest.param({"limits": None, "requests": None}, {"cpu": "2"}, {"cpu": 2000}, id="null"),
-    ],
+        "null": ({"limits": None, "requests": None}, {"cpu": "2"}, {"cpu": 2000}),
+    },
 )
 def test_what_the_pod_as_a_whole_requests_takes_the_place_of_the_sum(whole, of_container, expected) -> None:
     assert expected == demand(container(of_container), resources=whole)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.facts.samples import resource_slice
+from tests.golden import each
 from webhook.model.resource_slices import DeviceKind, slice_from_raw
 
 SAID = {
@@ -31,19 +32,16 @@ def kinds(raw: Any) -> Any:
     return found.devices
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(one_device(attributes=SAID, capacity=MEMORY), id="v1 and v1beta2"),
-        pytest.param(one_device(basic={"attributes": SAID, "capacity": MEMORY}), id="v1beta1"),
-        pytest.param(
-            one_device(
-                attributes={f"gpu.nvidia.com/{name}": value for name, value in SAID.items()},
-                capacity={"gpu.nvidia.com/memory": {"value": 80 * 2**30}},
-            ),
-            id="names with the driver",
+    {
+        "v1 and v1beta2": one_device(attributes=SAID, capacity=MEMORY),
+        "v1beta1": one_device(basic={"attributes": SAID, "capacity": MEMORY}),
+        "names with the driver": one_device(
+            attributes={f"gpu.nvidia.com/{name}": value for name, value in SAID.items()},
+            capacity={"gpu.nvidia.com/memory": {"value": 80 * 2**30}},
         ),
-    ],
+    },
 )
 def test_a_gpu_says_its_product_its_driver_and_its_memory(raw: Any) -> None:
     assert kinds(raw) == ((H100, 1),)
@@ -72,13 +70,13 @@ def test_a_device_that_may_be_allocated_several_times_bounds_nothing(device: Any
     assert not found.is_bounded
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
-    [
-        pytest.param({"driver": "compute-domain.nvidia.com"}, id="no driver of GPUs"),
-        pytest.param({"driver": ["gpu.nvidia.com"]}, id="a list as driver"),
-        pytest.param({"driver": None}, id="no driver"),
-    ],
+    {
+        "no driver of GPUs": {"driver": "compute-domain.nvidia.com"},
+        "a list as driver": {"driver": ["gpu.nvidia.com"]},
+        "no driver": {"driver": None},
+    },
 )
 def test_slices_of_others_are_left_out(change: Any) -> None:
     raw = resource_slice("s", "n")

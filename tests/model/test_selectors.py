@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import each
 from tests.strategies import checked
 from webhook.model.selectors import Expression, Term, as_integer, contradicts, implies
 
@@ -64,27 +65,27 @@ def e(operator, *values, key="k"):
     return Expression(key, operator, values)
 
 
-@pytest.mark.parametrize(
-    ("stated", "wanted", "expected"),
-    [
-        pytest.param([e("In", "a")], e("In", "a", "b"), True, id="a subset"),
-        pytest.param([e("In", "a", "b")], e("In", "a"), False, id="a superset"),
-        pytest.param([e("In", "a", "b"), e("NotIn", "b")], e("In", "a"), True, id="two expressions together"),
-        pytest.param([e("In", "a")], e("Exists"), True, id="a value exists"),
-        pytest.param([e("NotIn", "a")], e("Exists"), False, id="NotIn matches a node without the label"),
-        pytest.param([e("DoesNotExist")], e("NotIn", "a"), True, id="no label has no value"),
-        pytest.param([e("NotIn", "a", "b")], e("NotIn", "a"), True, id="fewer exclusions"),
-        pytest.param([e("NotIn", "a"), e("NotIn", "b")], e("NotIn", "b", "a"), True, id="exclusions add up"),
-        pytest.param([e("Gt", "5")], e("Gt", "4"), True, id="a tighter lower bound"),
-        pytest.param([e("Gt", "5")], e("Gt", "05"), True, id="an equal bound in another spelling"),
-        pytest.param([e("Gt", "5")], e("Gt", "6"), False, id="a looser lower bound"),
-        pytest.param([e("Lt", "5")], e("Exists"), True, id="a bound needs a label"),
-        pytest.param([e("Gt", "5"), e("Lt", "7")], e("In", "6"), False, id="06 lies between too"),
-        pytest.param([e("In", "6")], e("Gt", "5"), True, id="a value within the bound"),
-        pytest.param([e("In", "x")], e("Gt", "5"), False, id="a value that is no number"),
-        pytest.param([], e("NotIn"), False, id="nothing is certain about a label without expressions"),
-        pytest.param([e("In", "a", key="other")], e("In", "a"), False, id="another label"),
-    ],
+@each(
+    "stated, wanted, expected",
+    {
+        "a subset": ([e("In", "a")], e("In", "a", "b"), True),
+        "a superset": ([e("In", "a", "b")], e("In", "a"), False),
+        "two expressions together": ([e("In", "a", "b"), e("NotIn", "b")], e("In", "a"), True),
+        "a value exists": ([e("In", "a")], e("Exists"), True),
+        "NotIn matches a node without the label": ([e("NotIn", "a")], e("Exists"), False),
+        "no label has no value": ([e("DoesNotExist")], e("NotIn", "a"), True),
+        "fewer exclusions": ([e("NotIn", "a", "b")], e("NotIn", "a"), True),
+        "exclusions add up": ([e("NotIn", "a"), e("NotIn", "b")], e("NotIn", "b", "a"), True),
+        "a tighter lower bound": ([e("Gt", "5")], e("Gt", "4"), True),
+        "an equal bound in another spelling": ([e("Gt", "5")], e("Gt", "05"), True),
+        "a looser lower bound": ([e("Gt", "5")], e("Gt", "6"), False),
+        "a bound needs a label": ([e("Lt", "5")], e("Exists"), True),
+        "06 lies between too": ([e("Gt", "5"), e("Lt", "7")], e("In", "6"), False),
+        "a value within the bound": ([e("In", "6")], e("Gt", "5"), True),
+        "a value that is no number": ([e("In", "x")], e("Gt", "5"), False),
+        "nothing is certain about a label without expressions": ([], e("NotIn"), False),
+        "another label": ([e("In", "a", key="other")], e("In", "a"), False),
+    },
 )
 def test_worked_examples_of_what_follows(stated, wanted, expected):
     assert implies(stated, wanted) is expected
@@ -120,12 +121,7 @@ def test_integers_are_those_of_strconv_parseint(text, number):
 
 @pytest.mark.parametrize(
     ("expression", "shown"),
-    [
-        (e("In", "a", "b"), "k In [a, b]"),
-        (e("Exists"), "k Exists"),
-        (e("Gt", "5"), "k Gt [5]"),
-        (e("In"), "k In []"),
-    ],
+    [(e("In", "a", "b"), "k In [a, b]"), (e("Exists"), "k Exists"), (e("Gt", "5"), "k Gt [5]"), (e("In"), "k In []")],
     ids=str,
 )
 def test_an_expression_reads_as_people_write_it(expression, shown):
@@ -134,11 +130,7 @@ def test_an_expression_reads_as_people_write_it(expression, shown):
 
 @pytest.mark.parametrize(
     ("term", "nothing"),
-    [
-        (Term(), True),
-        (Term((e("Exists"),)), False),
-        (Term((), (e("In", "n1", key="metadata.name"),)), False),
-    ],
+    [(Term(), True), (Term((e("Exists"),)), False), (Term((), (e("In", "n1", key="metadata.name"),)), False)],
     ids=["empty", "an expression", "a field only"],
 )
 def test_a_term_that_says_nothing_matches_nothing(term, nothing):

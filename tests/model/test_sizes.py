@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.build import FACTS, container, pod, policies, request
+from tests.golden import each
 from tests.rules.samples import term, terms
 from webhook.admission import phases
 from webhook.model.pod_reader import pod_from_raw
@@ -71,14 +72,14 @@ def test_both_phases_refuse_it_as_malformed_also_in_the_object_that_was_there_be
     assert answer.message == f"{refused.value}; {refused.value.remedy}"
 
 
-@pytest.mark.parametrize(
-    ("packed", "error"),
-    [
-        pytest.param(gzip.compress(b"x" * 1001), ValueError, id="a byte too large"),
-        pytest.param(gzip.compress(b"x" * 10**8), ValueError, id="a bomb"),
-        pytest.param(gzip.compress(bytes(range(256)))[:-9], ValueError, id="cut off"),
-        pytest.param(b"hello", zlib.error, id="no gzip"),
-    ],
+@each(
+    "packed, error",
+    {
+        "a byte too large": (gzip.compress(b"x" * 1001), ValueError),
+        "a bomb": (gzip.compress(b"x" * 10**8), ValueError),
+        "cut off": (gzip.compress(bytes(range(256)))[:-9], ValueError),
+        "no gzip": (b"hello", zlib.error),
+    },
 )
 def test_what_unpacks_to_too_much_is_an_error(packed: bytes, error: type[Exception]) -> None:
     assert unzipped(gzip.compress(b"x" * 1000), 1000) == b"x" * 1000

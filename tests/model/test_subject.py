@@ -55,10 +55,7 @@ def test_a_long_stem_is_cut_as_kubernetes_cuts_it() -> None:
         ),
         (owned("Job", "nightly-29012345"), [("Job", "nightly-29012345"), ("CronJob", "nightly")]),
         (owned("Job", "nightly-2901"), [("Job", "nightly-2901")]),
-        (
-            owned("Job", "js-w-0", **{"jobset.sigs.k8s.io/jobset-name": "js"}),
-            [("Job", "js-w-0"), ("JobSet", "js")],
-        ),
+        (owned("Job", "js-w-0", **{"jobset.sigs.k8s.io/jobset-name": "js"}), [("Job", "js-w-0"), ("JobSet", "js")]),
     ],
 )
 def test_who_makes_a_pod_is_known_by_names_and_labels_of_controllers(raw: dict[str, Any], members) -> None:
@@ -152,12 +149,7 @@ def test_no_name_of_one_pod_holds_for_a_workload_with_several(count: int) -> Non
             {("Job", "w-r-xxxxxxxxxx"), ("JobSet", "w")},
         ),
         ("serving.knative.dev/v1", "Service", {"template": POD}, {("Service", "w")}),
-        (
-            "apps.nvidia.com/v1alpha1",
-            "NIMService",
-            NIM,
-            {("ReplicaSet", "w-xxxxxxxxxx"), ("Deployment", "w")},
-        ),
+        ("apps.nvidia.com/v1alpha1", "NIMService", NIM, {("ReplicaSet", "w-xxxxxxxxxx"), ("Deployment", "w")}),
         (
             "leaderworkerset.x-k8s.io/v1",
             "LeaderWorkerSet",

@@ -2,25 +2,26 @@
 
 import pytest
 
+from tests.golden import each
 from webhook.model.wording import asked, cut, few, nearest, offered
 
 PRODUCTS = sorted(["NVIDIA-A100-SXM4-80GB", "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", "NVIDIA-L4", "Tesla-T4"])
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        pytest.param("NVIDIA-A100-SXM-80GB", "NVIDIA-A100-SXM4-80GB", id="a character too few"),
-        pytest.param("nvidia-a100-sxm4-80gb", "NVIDIA-A100-SXM4-80GB", id="small letters"),
-        pytest.param("NVIDIA-A100-SXM4-40GB", "NVIDIA-A100-SXM4-80GB", id="another size"),
-        pytest.param("A100-80GB", "NVIDIA-A100-SXM4-80GB", id="some of the words"),
-        pytest.param("t4", "Tesla-T4", id="one of the words"),
-        pytest.param("NVIDIA-H100-80GB-HBM3", None, id="another product"),
-        pytest.param("4", None, id="a part of a word"),
-        pytest.param("", None, id="nothing"),
-        pytest.param("-", None, id="no word"),
-        pytest.param("x" * 5000, None, id="a long text"),
-    ],
+@each(
+    "written, expected",
+    {
+        "a character too few": ("NVIDIA-A100-SXM-80GB", "NVIDIA-A100-SXM4-80GB"),
+        "small letters": ("nvidia-a100-sxm4-80gb", "NVIDIA-A100-SXM4-80GB"),
+        "another size": ("NVIDIA-A100-SXM4-40GB", "NVIDIA-A100-SXM4-80GB"),
+        "some of the words": ("A100-80GB", "NVIDIA-A100-SXM4-80GB"),
+        "one of the words": ("t4", "Tesla-T4"),
+        "another product": ("NVIDIA-H100-80GB-HBM3", None),
+        "a part of a word": ("4", None),
+        "nothing": ("", None),
+        "no word": ("-", None),
+        "a long text": ("x" * 5000, None),
+    },
 )
 def test_the_nearest_value_is_what_was_probably_meant(written, expected):
     assert nearest(written, PRODUCTS) == expected
@@ -35,22 +36,22 @@ def test_of_thousands_of_values_those_that_begin_alike_are_compared():
     assert nearest("gpu-1", []) is None
 
 
-@pytest.mark.parametrize(
-    ("resource", "amount", "is_asked", "is_offered"),
-    [
-        pytest.param("nvidia.com/gpu", 8, "8 nvidia.com/gpu", "8", id="GPUs"),
-        pytest.param("cpu", 96000, "96 cpu", "96", id="cores"),
-        pytest.param("cpu", 95950, "95.95 cpu", "95.95", id="parts of cores"),
-        pytest.param("cpu", 1, "0.001 cpu", "0.001", id="a millicore"),
-        pytest.param("memory", 64 * 2**30, "64Gi of memory", "64Gi", id="a size with a unit"),
-        pytest.param("memory", 2**40, "1Ti of memory", "1Ti", id="a size in larger units"),
-        pytest.param("memory", 65_425_132 * 1024, "62.4Gi of memory", "62.3Gi", id="a size as kubelets have it"),
-        pytest.param("memory", 2**30 + 1, "1.1Gi of memory", "1Gi", id="a byte more"),
-        pytest.param("memory", 1000, "1000 of memory", "1000", id="few bytes"),
-        pytest.param("memory", 2**63 - 1, "8Ei of memory", "7.9Ei", id="the largest size"),
-        pytest.param("hugepages-2Mi", 2**30, "1Gi of hugepages-2Mi", "1Gi", id="huge pages"),
-        pytest.param("ephemeral-storage", 10**12, "931.4Gi of ephemeral-storage", "931.3Gi", id="a disk"),
-    ],
+@each(
+    "resource, amount, is_asked, is_offered",
+    {
+        "GPUs": ("nvidia.com/gpu", 8, "8 nvidia.com/gpu", "8"),
+        "cores": ("cpu", 96000, "96 cpu", "96"),
+        "parts of cores": ("cpu", 95950, "95.95 cpu", "95.95"),
+        "a millicore": ("cpu", 1, "0.001 cpu", "0.001"),
+        "a size with a unit": ("memory", 64 * 2**30, "64Gi of memory", "64Gi"),
+        "a size in larger units": ("memory", 2**40, "1Ti of memory", "1Ti"),
+        "a size as kubelets have it": ("memory", 65_425_132 * 1024, "62.4Gi of memory", "62.3Gi"),
+        "a byte more": ("memory", 2**30 + 1, "1.1Gi of memory", "1Gi"),
+        "few bytes": ("memory", 1000, "1000 of memory", "1000"),
+        "the largest size": ("memory", 2**63 - 1, "8Ei of memory", "7.9Ei"),
+        "huge pages": ("hugepages-2Mi", 2**30, "1Gi of hugepages-2Mi", "1Gi"),
+        "a disk": ("ephemeral-storage", 10**12, "931.4Gi of ephemeral-storage", "931.3Gi"),
+    },
 )
 def test_more_is_asked_than_is_offered_also_after_rounding(resource, amount, is_asked, is_offered):
     assert (asked(resource, amount), offered(resource, amount)) == (is_asked, is_offered)

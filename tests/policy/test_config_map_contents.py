@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden import each
 from tests.policy.checked_config_maps import DEFAULT, SHIPPED, Texts, checked
 from tests.policy.conftest import policy_text
 from webhook.model.shape import ShapeError
@@ -61,14 +62,14 @@ def test_what_no_api_server_stores_is_no_config_map(raw: Mapping[str, Any], expe
 TOO_MANY = "together the policies have more than 50000 keys and values"
 
 
-@pytest.mark.parametrize(
+@each(
     "new",
-    [
-        pytest.param({"a.yaml": f"[{'1,' * MOST_VALUES}]"}, id="one file of many values"),
-        pytest.param({f"{n}.yaml": "[1, 2, 3]" for n in range(MOST_VALUES // 5 + 1)}, id="many files"),
-        pytest.param({f"{n}.yaml": "" for n in range(MOST_VALUES + 1)}, id="many empty files"),
-        pytest.param({"a.yaml": "a: {" + ",".join(f"k{n}: 1" for n in range(MOST_VALUES // 2)) + "}"}, id="many keys"),
-    ],
+    {
+        "one file of many values": {"a.yaml": f"[{'1,' * MOST_VALUES}]"},
+        "many files": {f"{n}.yaml": "[1, 2, 3]" for n in range(MOST_VALUES // 5 + 1)},
+        "many empty files": {f"{n}.yaml": "" for n in range(MOST_VALUES + 1)},
+        "many keys": {"a.yaml": "a: {" + ",".join(f"k{n}: 1" for n in range(MOST_VALUES // 2)) + "}"},
+    },
 )
 def test_more_than_is_checked_is_not_read(new: Texts) -> None:
     assert checked(new, mounted=DEFAULT) == Checked(unchecked=TOO_MANY)

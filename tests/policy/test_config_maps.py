@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import each
 from tests.policy.checked_config_maps import (
     DEFAULT,
     MISTAKEN,
@@ -36,32 +37,28 @@ QUOTAS = {
 GONE = "team.yaml: namespace team has the policy _default now, and no quota any more"
 
 
-@pytest.mark.parametrize(
-    ("changed", "expected"),
-    [
-        pytest.param({"team.yaml": None}, [GONE], id="the file"),
-        pytest.param(
+@each(
+    "changed, expected",
+    {
+        "the file": ({"team.yaml": None}, [GONE]),
+        "the quota alone": (
             {"team.yaml": policy_text("team", "gpuLimits: {}")},
             ["team.yaml: namespace team has the policy team now, and no quota any more"],
-            id="the quota alone",
         ),
-        pytest.param(
+        "renamed": (
             {"team.yaml": None, "other.yaml": policy_text("other", "gpuQuota: {mode: enforce, gpus: 8}", "[team]")},
             [],
-            id="renamed",
         ),
-        pytest.param(
+        "under a glob": (
             {"team.yaml": None, "other.yaml": policy_text("other", "gpuQuota: {mode: enforce, gpus: 8}", "[te*]")},
             ["team.yaml: namespace team has the policy other now"],
-            id="under a glob",
         ),
-        pytest.param(
+        "a shared quota": (
             {"_quotas.yaml": QUOTAS["_quotas.yaml"].replace("research", "others")},
             ["_quotas.yaml: the shared quota research is no longer there"],
-            id="a shared quota",
         ),
-        pytest.param({}, [], id="nothing"),
-    ],
+        "nothing": ({}, []),
+    },
 )
 @pytest.mark.parametrize("others", [{}, {"web.yaml": policy_text("web", "gpuLimits: {}")}], ids=["alone", "beside"])
 def test_what_namespaces_lose_is_said_when_it_is_applied(changed, expected: list[str], others: Texts) -> None:
@@ -84,36 +81,28 @@ def test_what_is_shipped_has_no_mistake_and_nothing_to_be_said_of() -> None:
     assert Checked() == checked(shipped, old=shipped, mounted=shipped)
 
 
-@pytest.mark.parametrize(
-    ("new", "expected"),
-    [
-        pytest.param({}, ["holds no policy file; write _default.yaml or <namespace>.yaml"], id="nothing is left"),
-        pytest.param(
-            {"README.md": "a"}, ["holds no policy file; write _default.yaml or <namespace>.yaml"], id="no policy"
-        ),
-        pytest.param(
-            DEFAULT | {"a.yml": "a"},
-            ["a.yml: policy files end in .yaml; rename it to a.yaml"],
-            id="a name that is none",
-        ),
-        pytest.param(
+@each(
+    "new, expected",
+    {
+        "nothing is left": ({}, ["holds no policy file; write _default.yaml or <namespace>.yaml"]),
+        "no policy": ({"README.md": "a"}, ["holds no policy file; write _default.yaml or <namespace>.yaml"]),
+        "a name that is none": (DEFAULT | {"a.yml": "a"}, ["a.yml: policy files end in .yaml; rename it to a.yaml"]),
+        "a mode that the default said, in the same change": (
             {"team.yaml": policy_text("team", "gpuLimits: {}")},
             [
                 "team.yaml:6: spec.rules.gpuLimits.mode: missing, here and in _default.yaml; write one of enforce, "
                 "warn, audit, disabled"
             ],
-            id="a mode that the default said, in the same change",
         ),
-        pytest.param(
+        "quotas": (
             DEFAULT
             | {"_quotas.yaml": "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nspec: {quotas: [7]}\n"},
             [
                 "_quotas.yaml:1: metadata: missing; write a map",
                 "_quotas.yaml:3: spec.quotas[0]: 7 is a number; write a map",
             ],
-            id="quotas",
         ),
-    ],
+    },
 )
 def test_where_nothing_else_is_mounted_every_mistake_is_certain(new: Texts, expected: list[str]) -> None:
     found = checked(new, old=DEFAULT, mounted=DEFAULT)
@@ -126,19 +115,18 @@ def test_what_does_nothing_is_said_as_policy_check_says_it() -> None:
     assert notice.startswith("team.yaml:7: spec.rules.priorityClass: does nothing in mode enforce; ")
 
 
-@pytest.mark.parametrize(
-    ("new", "expected"),
-    [
-        pytest.param(TEAM | {"team.yaml": policy_text("team")}, "_default.yaml: the file is gone", id="no default"),
-        pytest.param(
+@each(
+    "new, expected",
+    {
+        "no default": (TEAM | {"team.yaml": policy_text("team")}, "_default.yaml: the file is gone"),
+        "names of GPUs": (
             {
                 "_default.yaml": DEFAULT["_default.yaml"]
                 + "  accelerators: {extra: [{name: example.com/vgpu, vendor: nvidia}]}\n"
             },
             "_default.yaml: spec.accelerators.extra: differs from the names of GPUs with w",
-            id="names of GPUs",
         ),
-    ],
+    },
 )
 def test_what_running_replicas_do_not_take_up_although_it_is_sound_is_a_doubt(new: Texts, expected: str) -> None:
     found = checked(new, old=DEFAULT, mounted=DEFAULT)
@@ -160,13 +148,13 @@ def test_a_mistake_is_certain_whatever_the_other_config_maps_say() -> None:
     assert (told(found.errors), found.doubts) == ([UNKNOWN_KEY], ())
 
 
-@pytest.mark.parametrize(
-    ("new", "mounted"),
-    [
-        pytest.param(TEAM, DEFAULT, id="the default of another ConfigMap has the mode"),
-        pytest.param(DEFAULT, TEAM | DEFAULT, id="the file of another inherits from this default"),
-        pytest.param({}, DEFAULT, id="no file yet"),
-    ],
+@each(
+    "new, mounted",
+    {
+        "the default of another ConfigMap has the mode": (TEAM, DEFAULT),
+        "the file of another inherits from this default": (DEFAULT, TEAM | DEFAULT),
+        "no file yet": ({}, DEFAULT),
+    },
 )
 def test_what_is_sound_together_has_no_mistake(new: Texts, mounted: Texts) -> None:
     assert Checked() == checked(new, mounted=mounted | {"other.yaml": policy_text("other")})

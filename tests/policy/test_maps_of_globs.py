@@ -7,6 +7,7 @@ import pytest
 import yaml
 from pydantic import AfterValidator, Field
 
+from tests.golden import each
 from webhook.policy.loader import load
 from webhook.policy.show import explain
 from webhook.rules.rule import Rule
@@ -45,29 +46,19 @@ def test_a_map_of_globs_is_merged_key_by_key_and_every_key_keeps_its_characters(
     assert load(policies.path, [BY_GLOB]).for_namespace("team-a").rules[0].settings == bound.settings
 
 
-@pytest.mark.parametrize(
-    ("images", "expected"),
-    [
-        pytest.param(
-            "r.corp/ml/*:*-cu124: 12.4", ".r.corp/ml/*:*-cu124: 12.4 is a number; put it in quotes", id="a float"
-        ),
-        pytest.param('"*": 12', ".*: 12 is a number; put it in quotes", id="a whole number"),
-        pytest.param("a/b:1: no", ".a/b:1: no is a boolean in YAML; put it in quotes", id="a boolean"),
-        pytest.param(
-            "a/b: ",
-            ".a/b: is empty; write a value, or remove the line to inherit it from _default.yaml",
-            id="nothing",
-        ),
-        pytest.param("a/b: [x]", ".a/b: found a list; write a string", id="a list"),
-        pytest.param("a/b: a b", '.a/b: "a b" is not a word', id="what a check refuses"),
-        pytest.param('"": x', ".: not allowed as a key here; keys have at least 1 character", id="an empty glob"),
-        pytest.param(
-            f"{'a' * 65}: x",
-            f".{'a' * 65}: not allowed as a key here; keys have at most 64 characters",
-            id="a long glob",
-        ),
-        pytest.param("7: x", ".7: the key 7 is a number in YAML; put it in quotes", id="a number as a glob"),
-    ],
+@each(
+    "images, expected",
+    {
+        "a float": ("r.corp/ml/*:*-cu124: 12.4", ".r.corp/ml/*:*-cu124: 12.4 is a number; put it in quotes"),
+        "a whole number": ('"*": 12', ".*: 12 is a number; put it in quotes"),
+        "a boolean": ("a/b:1: no", ".a/b:1: no is a boolean in YAML; put it in quotes"),
+        "nothing": ("a/b: ", ".a/b: is empty; write a value, or remove the line to inherit it from _default.yaml"),
+        "a list": ("a/b: [x]", ".a/b: found a list; write a string"),
+        "what a check refuses": ("a/b: a b", '.a/b: "a b" is not a word'),
+        "an empty glob": ('"": x', ".: not allowed as a key here; keys have at least 1 character"),
+        "a long glob": (f"{'a' * 65}: x", f".{'a' * 65}: not allowed as a key here; keys have at most 64 characters"),
+        "a number as a glob": ("7: x", ".7: the key 7 is a number in YAML; put it in quotes"),
+    },
 )
 def test_a_fault_in_a_map_of_globs_names_the_glob(policies, images, expected) -> None:
     policies.policy("_default", "byGlob: {mode: warn}")

@@ -3,10 +3,10 @@
 import json
 import textwrap
 
-import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
+from tests.golden import each
 from webhook.model.node import NodePool, Taint
 from webhook.policy.cluster_settings import PoolSettings
 
@@ -66,12 +66,12 @@ def test_a_pool_has_the_labels_that_its_nodes_will_have(policies) -> None:
     assert pools_of(policies, "any") == (expected,)
 
 
-@pytest.mark.parametrize(
-    ("pool", "expected"),
-    [
-        pytest.param("gpus: 2", {**NVIDIA_NODE, "nvidia.com/gpu.count": "2"}, id="GPUs"),
-        pytest.param("arch: arm64", {**NVIDIA_NODE, "kubernetes.io/arch": "arm64"}, id="architecture"),
-        pytest.param(
+@each(
+    "pool, expected",
+    {
+        "GPUs": ("gpus: 2", {**NVIDIA_NODE, "nvidia.com/gpu.count": "2"}),
+        "architecture": ("arch: arm64", {**NVIDIA_NODE, "kubernetes.io/arch": "arm64"}),
+        "the architecture of a GPU on one board with a CPU": (
             "product: NVIDIA-GB200",
             {
                 **NVIDIA_NODE,
@@ -81,25 +81,21 @@ def test_a_pool_has_the_labels_that_its_nodes_will_have(policies) -> None:
                 "nvidia.com/gpu.family": "blackwell",
                 "nvidia.com/gpu.product": "NVIDIA-GB200",
             },
-            id="the architecture of a GPU on one board with a CPU",
         ),
-        pytest.param("resource: amd.com/gpu, gpus: 8", EVERY_NODE, id="GPUs of others have no labels of NVIDIA"),
-        pytest.param(
+        "GPUs of others have no labels of NVIDIA": ("resource: amd.com/gpu, gpus: 8", EVERY_NODE),
+        "of a branch, only the major version is known": (
             'driver: "470"',
             {**NVIDIA_NODE, "nvidia.com/cuda.driver-version.major": "470", "nvidia.com/cuda.driver.major": "470"},
-            id="of a branch, only the major version is known",
         ),
-        pytest.param(
+        "labels win over what is taken for granted": (
             "labels: {kubernetes.io/os: windows, kubernetes.io/arch: arm64, nvidia.com/gpu.present: 'false'}",
             {"kubernetes.io/os": "windows", "kubernetes.io/arch": "arm64", "nvidia.com/gpu.present": "false"},
-            id="labels win over what is taken for granted",
         ),
-        pytest.param(
+        "labels may repeat": (
             "arch: arm64, labels: {kubernetes.io/arch: arm64}",
             {**NVIDIA_NODE, "kubernetes.io/arch": "arm64"},
-            id="labels may repeat",
         ),
-    ],
+    },
 )
 def test_labels_follow_from_what_a_pool_says(policies, pool, expected) -> None:
     assert expected == labels_of(policies, pool)

@@ -3,10 +3,10 @@
 import json
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import each
 from webhook.model.globs import matcher
 from webhook.policy.directory import read_directory
 from webhook.policy.loader import build
@@ -62,14 +62,14 @@ def test_a_file_is_merged_over_the_default_limit_by_limit(policies) -> None:
     assert (bound.mode, bound.origin) == (Mode.WARN, "a.yaml")
 
 
-@pytest.mark.parametrize(
+@each(
     "rules",
-    [
-        pytest.param("{}", id="no rule"),
-        pytest.param("gpuQuota: {mode: enforce}", id="no limit"),
-        pytest.param("gpuQuota: {mode: enforce, byModel: {}, byResource: {}}", id="empty limits"),
-        pytest.param("gpuQuota: {mode: disabled, gpus: 1}", id="disabled"),
-    ],
+    {
+        "no rule": "{}",
+        "no limit": "gpuQuota: {mode: enforce}",
+        "empty limits": "gpuQuota: {mode: enforce, byModel: {}, byResource: {}}",
+        "disabled": "gpuQuota: {mode: disabled, gpus: 1}",
+    },
 )
 def test_without_limits_or_disabled_there_is_no_quota(policies, rules) -> None:
     policies.policy("a", rules)

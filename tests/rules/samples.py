@@ -8,7 +8,6 @@ from fractions import Fraction
 from typing import Any
 
 import jsonpatch
-import pytest
 
 from webhook.gpus.gpu_shares import WHOLE_GPU, GpuShare, share_of
 from webhook.model.claims import PodResourceClaim, Requests
@@ -135,12 +134,6 @@ class Cluster:
 
 
 NOTHING_KNOWN = Cluster()
-
-
-def each(names: str, rows: Mapping[str, Any]) -> pytest.MarkDecorator:
-    """A test for each row, with the row's key as its id; with several names, rows are tuples."""
-    params = [pytest.param(*(row if "," in names else (row,)), id=key) for key, row in rows.items()]
-    return pytest.mark.parametrize(names, params)
 
 
 def container(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.rules.samples import NOTHING_KNOWN, Cluster, container, each, is_left_alone, mutated, pod, settings_of
+from tests.golden import each
+from tests.rules.samples import NOTHING_KNOWN, Cluster, container, is_left_alone, mutated, pod, settings_of
 from webhook.model.claims import CLAIM, MOST_CLAIMS, TEMPLATE, TOO_LARGE, Devices
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules import gpu_limits, nccl_env, node_affinity, shared_memory

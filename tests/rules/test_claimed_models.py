@@ -4,8 +4,9 @@ from typing import Any
 
 from tests.build import policy
 from tests.facts.samples import claim, device_class, node, resource_slice
+from tests.golden import each
 from tests.rules.gpu_type_samples import PRODUCT, refused, told
-from tests.rules.samples import container, each, mutated, pod
+from tests.rules.samples import container, mutated, pod
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import EMPTY

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.facts.samples import device_class, node
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with, tolerating_gpu_nodes
 from tests.rules.samples import container, mutated, pod, settings_of, term, terms, violations
 from webhook.facts.facts import ClusterFacts
@@ -193,22 +193,15 @@ def test_without_steering_the_rest_is_only_said():
     assert "which some nodes that the pod could land on cannot run: 1 node with Tesla-T4" in advice.found
 
 
-@pytest.mark.parametrize(
-    ("unknown", "expected"),
-    [
-        pytest.param("allow", [], id="allow"),
-        pytest.param("warn", [Advice], id="warn"),
-        pytest.param("deny", [Violation], id="deny"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("image", "nodes"),
-    [
-        pytest.param(SILENT, (H100,), id="an image that says nothing"),
-        pytest.param(CUDA_13, (NOTHING_SAID,), id="a node that says nothing"),
-        pytest.param(CUDA_13, (), id="no candidate"),
-        pytest.param(CUDA_13, (NOTHING_SAID, T4), id="one node that says nothing and one that is unfit"),
-    ],
+@each("unknown, expected", {"allow": ("allow", []), "warn": ("warn", [Advice]), "deny": ("deny", [Violation])})
+@each(
+    "image, nodes",
+    {
+        "an image that says nothing": (SILENT, (H100,)),
+        "a node that says nothing": (CUDA_13, (NOTHING_SAID,)),
+        "no candidate": (CUDA_13, ()),
+        "one node that says nothing and one that is unfit": (CUDA_13, (NOTHING_SAID, T4)),
+    },
 )
 def test_the_policy_says_what_becomes_of_what_is_not_known(image, nodes, unknown, expected):
     facts = cluster(*nodes)
@@ -265,23 +258,23 @@ def test_containers_without_gpus_are_not_judged():
     assert told(pod(container("c0", image=CUDA_13), container("c1", gpus=1, image=CUDA_12)), cluster(T4)) == []
 
 
-@pytest.mark.parametrize(
-    ("resource", "image", "is_refused"),
-    [
-        pytest.param("amd.com/gpu", CUDA_13, True, id="AMD"),
-        pytest.param("amd.com/dpx_nps1", CUDA_13, True, id="a part of an AMD"),
-        pytest.param("gpu.intel.com/xe", CUDA_13, True, id="Intel"),
-        pytest.param("gpu.intel.com/xe_monitoring", CUDA_13, False, id="an agent that watches"),
-        pytest.param("amd.com/gpu", SILENT, False, id="an image that says nothing"),
-        pytest.param("amd.com/gpu", "rocm/pytorch:latest", False, id="ROCm on AMD"),
-        pytest.param("gpu.intel.com/i915", "rocm/pytorch:latest", True, id="ROCm on Intel"),
-        pytest.param("amd.com/gpu", "registry.corp/team/app:2.0-gpu", False, id="some GPU"),
-        pytest.param("amd.com/gpu", "registry.corp/team/pytorch:2.0-gpu", False, id="a name that others have"),
-        pytest.param("amd.com/gpu", "vllm/vllm-openai:latest", True, id="CUDA of no known version"),
-        pytest.param("amd.com/gpu", "ollama/ollama:latest", False, id="perhaps with Vulkan"),
-        pytest.param("amd.com/gpu", "lmsysorg/sglang:v0.5.9-cu129-amd64", True, id="AMD's is not amd64"),
-        pytest.param("gpu.intel.com/xe", "ghcr.io/huggingface/text-generation-inference:2.0.4-intel", False, id="both"),
-    ],
+@each(
+    "resource, image, is_refused",
+    {
+        "AMD": ("amd.com/gpu", CUDA_13, True),
+        "a part of an AMD": ("amd.com/dpx_nps1", CUDA_13, True),
+        "Intel": ("gpu.intel.com/xe", CUDA_13, True),
+        "an agent that watches": ("gpu.intel.com/xe_monitoring", CUDA_13, False),
+        "an image that says nothing": ("amd.com/gpu", SILENT, False),
+        "ROCm on AMD": ("amd.com/gpu", "rocm/pytorch:latest", False),
+        "ROCm on Intel": ("gpu.intel.com/i915", "rocm/pytorch:latest", True),
+        "some GPU": ("amd.com/gpu", "registry.corp/team/app:2.0-gpu", False),
+        "a name that others have": ("amd.com/gpu", "registry.corp/team/pytorch:2.0-gpu", False),
+        "CUDA of no known version": ("amd.com/gpu", "vllm/vllm-openai:latest", True),
+        "perhaps with Vulkan": ("amd.com/gpu", "ollama/ollama:latest", False),
+        "AMD's is not amd64": ("amd.com/gpu", "lmsysorg/sglang:v0.5.9-cu129-amd64", True),
+        "both": ("gpu.intel.com/xe", "ghcr.io/huggingface/text-generation-inference:2.0.4-intel", False),
+    },
 )
 def test_an_image_is_refused_on_gpus_of_another_vendor_if_its_own_is_certain(resource, image, is_refused):
     """No node has to be known, and `unknown` does not matter."""
@@ -330,14 +323,14 @@ def test_kinds_of_nodes_that_offer_the_same_are_told_once_and_the_largest_first(
     assert violation.found.endswith("; and 2 more kinds of nodes")
 
 
-@pytest.mark.parametrize(
-    ("image", "nodes", "remedy"),
-    [
-        pytest.param(SILENT, (T4,), "Say which CUDA version it needs, or none, in the annotation", id="the image"),
-        pytest.param(SILENT, (), "Say which CUDA version it needs, or none, in the annotation", id="both"),
-        pytest.param(CUDA_13, (), "Correct nodeSelector, affinity or tolerations", id="no node"),
-        pytest.param(CUDA_13, (NOTHING_SAID,), "Select nodes that are known to run it", id="nodes that say nothing"),
-    ],
+@each(
+    "image, nodes, remedy",
+    {
+        "the image": (SILENT, (T4,), "Say which CUDA version it needs, or none, in the annotation"),
+        "both": (SILENT, (), "Say which CUDA version it needs, or none, in the annotation"),
+        "no node": (CUDA_13, (), "Correct nodeSelector, affinity or tolerations"),
+        "nodes that say nothing": (CUDA_13, (NOTHING_SAID,), "Select nodes that are known to run it"),
+    },
 )
 def test_what_is_not_known_comes_with_what_would_make_it_known(image, nodes, remedy):
     (violation,) = violations(RULE, gpu_pod(image), {"unknown": "deny"}, cluster(*nodes))

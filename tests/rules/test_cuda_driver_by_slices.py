@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.facts.samples import claim, device_class, node, resource_slice
+from tests.golden import each
 from tests.rules.samples import container, pod
 from tests.rules.test_cuda_driver import CUDA_12, CUDA_13, DRIVER, GPU, RUNTIME, excluded, gpu_pod, told
 from webhook.facts.facts import ClusterFacts
@@ -94,24 +93,23 @@ def test_a_pod_with_a_claim_is_kept_off_nodes_by_their_labels():
     assert expression == {"key": RUNTIME, "operator": "NotIn", "values": ["535"]}
 
 
-@pytest.mark.parametrize(
-    ("raw", "facts"),
-    [
-        pytest.param(claiming(CUDA_13), by_dra("535.54.3", requests=("vfio",)), id="a GPU for a virtual machine"),
-        pytest.param(claiming(CUDA_13), by_dra("535.54.3", requests=("any",)), id="perhaps one for a virtual machine"),
-        pytest.param(claiming(CUDA_13), by_dra("535.54.3", requests=("amd",)), id="a GPU of another vendor"),
-        pytest.param(claiming(CUDA_13), by_dra("535.54.3", requests=("missing",)), id="an unknown class"),
-        pytest.param(claiming(CUDA_13, "r1"), by_dra("535.54.3", requests=(GPU_CLASS, "amd")), id="another request"),
-        pytest.param(claiming(CUDA_13), by_dra("535.54.3", slices=()), id="no slices are known"),
-        pytest.param(claiming(CUDA_13), by_dra("535.54.3", device_classes=()), id="no classes are known"),
-        pytest.param(claiming(CUDA_13), by_dra("535.54.3", templates=()), id="the template is not known"),
-        pytest.param(
+@each(
+    "raw, facts",
+    {
+        "a GPU for a virtual machine": (claiming(CUDA_13), by_dra("535.54.3", requests=("vfio",))),
+        "perhaps one for a virtual machine": (claiming(CUDA_13), by_dra("535.54.3", requests=("any",))),
+        "a GPU of another vendor": (claiming(CUDA_13), by_dra("535.54.3", requests=("amd",))),
+        "an unknown class": (claiming(CUDA_13), by_dra("535.54.3", requests=("missing",))),
+        "another request": (claiming(CUDA_13, "r1"), by_dra("535.54.3", requests=(GPU_CLASS, "amd"))),
+        "no slices are known": (claiming(CUDA_13), by_dra("535.54.3", slices=())),
+        "no classes are known": (claiming(CUDA_13), by_dra("535.54.3", device_classes=())),
+        "the template is not known": (claiming(CUDA_13), by_dra("535.54.3", templates=())),
+        "GPUs that every node has": (
             claiming(CUDA_13),
             by_dra("535.54.3", slices=[*SLICE, resource_slice("a", "", allNodes=True)]),
-            id="GPUs that every node has",
         ),
-        pytest.param(claiming(CUDA_13, nodeSelector={"zone": "b"}), by_dra("535.54.3"), id="no node matches"),
-    ],
+        "no node matches": (claiming(CUDA_13, nodeSelector={"zone": "b"}), by_dra("535.54.3")),
+    },
 )
 def test_nothing_is_said_of_a_claim_where_gpus_and_nodes_are_not_certain(raw, facts):
     assert told(raw, facts, unknown="deny") == []

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.golden import each
 from tests.rules.rule_case import RuleCase, RulePods, any_of
-from tests.rules.samples import Cluster, advice, asked, container, each, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import Cluster, advice, asked, container, is_left_alone, mutated, pod, settings_of
 from webhook.model.image import ImageConfig, ImageInfo
 from webhook.rules.driver_capabilities import RULE
 

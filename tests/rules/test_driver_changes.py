@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.facts.samples import claim, device_class, node, resource_slice
-from tests.rules.samples import container, each, pod, settings_of
+from tests.golden import each
+from tests.rules.samples import container, pod, settings_of
 from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import TEMPLATE
 from webhook.model.node import NextDriver, NodePool

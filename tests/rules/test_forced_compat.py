@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.build import policies
+from tests.golden import each
 from tests.rules.samples import container, pod, settings_of
 from tests.rules.test_cuda_driver import DRIVER, cluster, excluded, gpu_pod, told
 from tests.rules.test_driver_changes import changing
@@ -29,9 +30,7 @@ def with_env(image: str, **more: Any) -> dict[str, Any]:
     return pod({**container("c0", gpus=1, image=image), **more})
 
 
-@pytest.mark.parametrize(
-    ("labels", "error"), [pytest.param(NEW, "803", id="newer"), pytest.param(GEFORCE, "804", id="older")]
-)
+@each("labels, error", {"newer": (NEW, "803"), "older": (GEFORCE, "804")})
 def test_the_author_is_told_the_error_its_reason_and_the_way_out(labels: dict[str, str], error: str) -> None:
     (advice,) = told(gpu_pod(VLLM), cluster(labels))
     assert isinstance(advice, Advice)
@@ -68,15 +67,15 @@ def test_the_pod_decides_with_its_own_path_and_switch() -> None:
     assert told(with_env(VLLM, env=[{"name": "LD_LIBRARY_PATH", "value": path}]), cluster(NEW)) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "more",
-    [
-        pytest.param({"env": [{"name": "LD_LIBRARY_PATH", "value": f"{COMPAT}:$(MORE)"}]}, id="variables"),
-        pytest.param({"env": [{"name": "LD_LIBRARY_PATH", "valueFrom": {"fieldRef": {}}}]}, id="another source"),
-        pytest.param({"envFrom": [{"configMapRef": {"name": "x"}}]}, id="envFrom"),
-        pytest.param({"command": ["sh", "-c", "ldconfig /usr/lib && exec vllm"]}, id="a command that may mend it"),
-        pytest.param({"args": ["bash", "-c", "rm -r /usr/local/cuda/compat"]}, id="arguments that may mend it"),
-    ],
+    {
+        "variables": {"env": [{"name": "LD_LIBRARY_PATH", "value": f"{COMPAT}:$(MORE)"}]},
+        "another source": {"env": [{"name": "LD_LIBRARY_PATH", "valueFrom": {"fieldRef": {}}}]},
+        "envFrom": {"envFrom": [{"configMapRef": {"name": "x"}}]},
+        "a command that may mend it": {"command": ["sh", "-c", "ldconfig /usr/lib && exec vllm"]},
+        "arguments that may mend it": {"args": ["bash", "-c", "rm -r /usr/local/cuda/compat"]},
+    },
 )
 def test_what_may_be_otherwise_is_never_refused(more: dict[str, Any]) -> None:
     found = told(with_env(VLLM, **more), cluster(NEW), forcedCompat="deny")

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.facts.samples import node
-from tests.rules.samples import container, each, expression, mutated, mutations, pod, settings_of, terms
+from tests.golden import each
+from tests.rules.samples import container, expression, mutated, mutations, pod, settings_of, terms
 from tests.strategies import checked
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_shares import share_of

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.facts.samples import node
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.gpus import discovered_labels as labels
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
-from tests.rules.samples import container, each, is_left_alone, messages, mutated, pod, settings_of, violations
+from tests.rules.samples import container, is_left_alone, messages, mutated, pod, settings_of, violations
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_catalogue import CATALOGUE
 from webhook.gpus.gpu_shares import share_of

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.facts.samples import GPU_TAINT, node, runtime_class
+from tests.golden import each
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with, tolerating_gpu_nodes
-from tests.rules.samples import NOTHING_KNOWN, container, each, pod, settings_of, violations
+from tests.rules.samples import NOTHING_KNOWN, container, pod, settings_of, violations
 from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodePool, Taint
 from webhook.rules.gpu_nodes import RULE

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.golden import each
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
-from tests.rules.samples import container, each, messages, pod, settings_of, term, terms
+from tests.rules.samples import container, messages, pod, settings_of, term, terms
 from webhook.quota.amounts import MIG_RESOURCES
 from webhook.quota.quotas import Limit, Measure
 from webhook.rules.gpu_quota import RULE, Settings

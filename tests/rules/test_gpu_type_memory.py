@@ -6,6 +6,7 @@ import pytest
 
 from tests.build import policy
 from tests.facts.samples import claim, node
+from tests.golden import each
 from tests.rules.gpu_type_samples import (
     A100,
     GKE_T4,
@@ -26,7 +27,7 @@ from tests.rules.gpu_type_samples import (
     told,
     without,
 )
-from tests.rules.samples import container, each, mutated, pod, term, terms
+from tests.rules.samples import container, mutated, pod, term, terms
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import TEMPLATE

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from tests.build import policy
 from tests.facts.samples import node
+from tests.golden import each
 from tests.rules.gpu_type_samples import (
     A100,
     GKE_T4,
@@ -33,7 +34,7 @@ from tests.rules.gpu_type_samples import (
     without,
 )
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with, tolerating_gpu_nodes
-from tests.rules.samples import container, each, mutated, mutations, pod, settings_of, term, terms
+from tests.rules.samples import container, mutated, mutations, pod, settings_of, term, terms
 from tests.strategies import checked
 from webhook import engine
 from webhook.facts.facts import ClusterFacts

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.golden import each
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
-from tests.rules.samples import Cluster, container, each, messages, pod, settings_of, violations
+from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
 from webhook.rules.image_pinning import RULE
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4

@@ -2,8 +2,9 @@
 
 from hypothesis import strategies as st
 
+from tests.golden import each
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
-from tests.rules.samples import Cluster, container, each, messages, pod, settings_of, violations
+from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
 from webhook.model.node import NodeClass
 from webhook.rules.memory_and_cpu import RULE
 

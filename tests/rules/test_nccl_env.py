@@ -7,9 +7,9 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.rules.rule_case import RuleCase, RulePods, any_of
-from tests.rules.samples import advice, container, each, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import advice, container, is_left_alone, mutated, pod, settings_of
 from webhook.rules.nccl_env import RULE
 
 SETTINGS = {"env": {"NCCL_DEBUG": "WARN", "NCCL_IB_HCA": "mlx5"}}

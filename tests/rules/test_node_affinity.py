@@ -4,10 +4,10 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.golden import each
 from tests.rules.rule_case import RuleCase, RulePods, any_of, spec_with
 from tests.rules.samples import (
     container,
-    each,
     expression,
     is_left_alone,
     messages,

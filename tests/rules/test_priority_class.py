@@ -4,8 +4,9 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.golden import each
 from tests.rules.rule_case import RuleCase, RulePods, spec_with
-from tests.rules.samples import Cluster, advice, container, each, is_left_alone, mutated, pod, settings_of, violations
+from tests.rules.samples import Cluster, advice, container, is_left_alone, mutated, pod, settings_of, violations
 from webhook.model.node import PriorityClass
 from webhook.rules.priority_class import RULE
 

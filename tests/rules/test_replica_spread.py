@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import strategies as st
 
+from tests.golden import each
 from tests.rules.rule_case import RuleCase, RulePods
-from tests.rules.samples import NOTHING_KNOWN, Cluster, container, each, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import NOTHING_KNOWN, Cluster, container, is_left_alone, mutated, pod, settings_of
 from webhook.model.pod_reader import pod_from_raw
 from webhook.rules.replica_spread import RULE
 

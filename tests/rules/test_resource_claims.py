@@ -4,8 +4,9 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.golden import each
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting
-from tests.rules.samples import Cluster, container, each, pod, settings_of, violations
+from tests.rules.samples import Cluster, container, pod, settings_of, violations
 from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, ClaimObject, Devices, requested_classes, requests_of
 from webhook.rules.resource_claims import RULE
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.golden import each
 from tests.rules.rule_case import RuleCase, RulePods, any_of, tolerating_gpu_nodes
 from tests.rules.samples import (
     NVIDIA,
     Cluster,
     advice,
     container,
-    each,
     is_left_alone,
     mutated,
     pod,

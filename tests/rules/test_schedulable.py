@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from tests.facts.samples import device_class, node
 from tests.facts.test_matching_nodes_properties import NODES, PODS, RUNTIME_CLASSES
+from tests.golden import each
 from tests.rules.gpu_cluster import CLUSTER, MIG, PLAIN, POOL, PRODUCT, T4, asking, told
 from tests.rules.rule_case import RuleCase, RulePods, requesting, tolerating_gpu_nodes
-from tests.rules.samples import NOTHING_KNOWN, Cluster, container, each, pod, settings_of, term, terms, violations
+from tests.rules.samples import NOTHING_KNOWN, Cluster, container, pod, settings_of, term, terms, violations
 from tests.strategies import checked
 from webhook.facts.facts import ClusterFacts
 from webhook.model import wording

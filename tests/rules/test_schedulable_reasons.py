@@ -3,6 +3,7 @@
 import yaml
 
 from tests.facts.samples import GPU_TAINT, runtime_class
+from tests.golden import each
 from tests.rules.gpu_cluster import (
     A100,
     BIG,
@@ -18,7 +19,7 @@ from tests.rules.gpu_cluster import (
     gpu_node,
     told,
 )
-from tests.rules.samples import container, each, pod, term, terms
+from tests.rules.samples import container, pod, term, terms
 from webhook.facts.facts import ClusterFacts
 
 

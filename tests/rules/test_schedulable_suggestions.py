@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from tests.facts.samples import device_class, node, resource_slice
+from tests.golden import each
 from tests.rules.gpu_cluster import A100, POOL, PRODUCT, T4, asking, gpu_node, told
-from tests.rules.samples import Cluster, container, each, pod, settings_of, term, terms
+from tests.rules.samples import Cluster, container, pod, settings_of, term, terms
 from webhook.facts.facts import ClusterFacts
 from webhook.model.claims import CLAIM, TEMPLATE, TOO_LARGE, Devices, Requests
 from webhook.model.node import NodePool

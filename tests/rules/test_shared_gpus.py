@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from tests.golden import each
 from tests.gpus import discovered_labels as labels
 from tests.rules.rule_case import RuleCase, RulePods, any_of, requesting, tolerating_gpu_nodes
-from tests.rules.samples import Cluster, container, each, messages, pod, settings_of, violations
+from tests.rules.samples import Cluster, container, messages, pod, settings_of, violations
 from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.pod_reader import pod_from_raw

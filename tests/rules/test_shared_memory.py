@@ -6,20 +6,10 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.gpus import discovered_labels as labels
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
-from tests.rules.samples import (
-    NOTHING_KNOWN,
-    Cluster,
-    advice,
-    container,
-    each,
-    is_left_alone,
-    mutated,
-    pod,
-    settings_of,
-)
+from tests.rules.samples import NOTHING_KNOWN, Cluster, advice, container, is_left_alone, mutated, pod, settings_of
 from webhook.model.claims import TEMPLATE, Devices
 from webhook.model.node import NodeClass
 from webhook.model.pod_reader import pod_from_raw

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.golden import each
 from tests.rules.rule_case import RuleCase, RulePods, spec_with
-from tests.rules.samples import advice, container, each, is_left_alone, messages, mutated, pod, settings_of
+from tests.rules.samples import advice, container, is_left_alone, messages, mutated, pod, settings_of
 from webhook.rules.time_limit import RULE
 
 HUB, KUBEFLOW = {"component": "singleuser-server"}, {"notebook-name": "ada", "statefulset": "ada"}

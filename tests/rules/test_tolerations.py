@@ -7,9 +7,9 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.rules.rule_case import RuleCase, RulePods, any_of
-from tests.rules.samples import Cluster, container, each, is_left_alone, mutated, pod, settings_of
+from tests.rules.samples import Cluster, container, is_left_alone, mutated, pod, settings_of
 from tests.strategies import tolerations
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.claims import CLAIM, TEMPLATE, Devices

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import strategies as st
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with, spec_with
-from tests.rules.samples import container, each, is_left_alone, messages, mutated, pod
+from tests.rules.samples import container, is_left_alone, messages, mutated, pod
 from tests.rules.visible_devices_samples import IMAGES_MAY, PRIVILEGED, VOID, device, told
 from webhook.rules.visible_devices import RULE
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.rules.samples import Cluster, container, each, messages, mutated, pod, settings_of
+from tests.golden import each
+from tests.rules.samples import Cluster, container, messages, mutated, pod, settings_of
 from tests.rules.visible_devices_samples import PRIVILEGED, VOID, device, told
 from webhook.model.node import NodeClass
 from webhook.model.pod_reader import pod_from_raw

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.golden import golden
-from tests.rules.samples import Cluster, container, each, messages, mutated, pod, violations
+from tests.golden import each, golden
+from tests.rules.samples import Cluster, container, messages, mutated, pod, violations
 from tests.rules.visible_devices_samples import IMAGES_MAY, PRIVILEGED, VOID, device, told
 from webhook.model.accelerators import DEVICE_CLASSES
 from webhook.model.claims import CLAIM, TEMPLATE, Devices

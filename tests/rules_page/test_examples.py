@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
+from tests.golden import each
 from tests.rules.validity import faults
 from webhook.rules import RULES
 from webhook.rules.rule import Example
@@ -41,14 +42,14 @@ def rule_of(key):
     return next(rule for rule in RULES if rule.key == key)
 
 
-@pytest.mark.parametrize(
-    ("key", "example", "expected"),
-    [
-        pytest.param("gpuLimits", Example("kind: Pod"), "an incomplete Kubernetes object", id="no object"),
-        pytest.param("gpuLimits", Example(GPU_POD, {"maxPods": 1}), "unknown key", id="no such setting"),
-        pytest.param("gpuLimits", Example("{apiVersion: v1, kind: Secret}"), "makes no pods", id="no pods"),
-        pytest.param("gpuQuota", Example(GPU_POD, {"gpus": 1}, beside="[]"), "Kubernetes would refuse", id="no pod"),
-    ],
+@each(
+    "key, example, expected",
+    {
+        "no object": ("gpuLimits", Example("kind: Pod"), "an incomplete Kubernetes object"),
+        "no such setting": ("gpuLimits", Example(GPU_POD, {"maxPods": 1}), "unknown key"),
+        "no pods": ("gpuLimits", Example("{apiVersion: v1, kind: Secret}"), "makes no pods"),
+        "no pod": ("gpuQuota", Example(GPU_POD, {"gpus": 1}, beside="[]"), "Kubernetes would refuse"),
+    },
 )
 def test_an_example_with_a_mistake_is_an_error(key, example, expected) -> None:
     with pytest.raises((ValueError, FileErrors), match=expected):
@@ -131,28 +132,26 @@ def test_one_line_holds_everything(value, expected) -> None:
 TRAINER = {"name": "trainer", "image": "train:1"}
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        pytest.param({"a": 1}, {"a": 1}, {}, id="nothing"),
-        pytest.param({"a": 1}, {"a": 1, "b": {"c": 2}}, {"b": {"c": 2}}, id="a new key"),
-        pytest.param({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, {"a": {"c": 2}}, id="a key further down"),
-        pytest.param({"a": {"b": 1}}, {"a": {"b": 2}}, {"a": {"b": 2}}, id="another value"),
-        pytest.param({"a": [1]}, {"a": [1, 2]}, {"a": [2]}, id="an entry of a list"),
-        pytest.param(
+@each(
+    "before, after, expected",
+    {
+        "nothing": ({"a": 1}, {"a": 1}, {}),
+        "a new key": ({"a": 1}, {"a": 1, "b": {"c": 2}}, {"b": {"c": 2}}),
+        "a key further down": ({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, {"a": {"c": 2}}),
+        "another value": ({"a": {"b": 1}}, {"a": {"b": 2}}, {"a": {"b": 2}}),
+        "an entry of a list": ({"a": [1]}, {"a": [1, 2]}, {"a": [2]}),
+        "a key of an entry, which keeps its name": (
             {"containers": [TRAINER, {"name": "log"}]},
             {"containers": [{**TRAINER, "env": []}, {"name": "log"}]},
             {"containers": [{"name": "trainer", "env": []}]},
-            id="a key of an entry, which keeps its name",
         ),
-        pytest.param(
+        "an entry of an entry without a name": (
             {"terms": [{"match": [{"key": "a"}]}]},
             {"terms": [{"match": [{"key": "a"}, {"key": "b"}]}]},
             {"terms": [{"match": [{"key": "b"}]}]},
-            id="an entry of an entry without a name",
         ),
-        pytest.param({"a": None}, {"a": [1]}, {"a": [1]}, id="in the place of nothing"),
-    ],
+        "in the place of nothing": ({"a": None}, {"a": [1]}, {"a": [1]}),
+    },
 )
 def test_what_is_new_stands_at_its_place(before, after, expected) -> None:
     assert additions(before, after) == expected

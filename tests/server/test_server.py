@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.golden import each
 from tests.server.serving import PATIENCE, Server, request, serving, wait_for
 from webhook.server.process import ServerSettings
 from webhook.server.worker import Clients
@@ -177,12 +178,12 @@ def test_a_request_that_has_not_arrived_when_the_server_ends_is_told_to_come_aga
         assert time.monotonic() - before < 5
 
 
-@pytest.mark.parametrize(
-    ("fault", "reason"),
-    [
-        pytest.param({"broken": True}, "no policies here", id="the application cannot be made"),
-        pytest.param({"key_file": "/dev/null"}, "SSLError", id="the key cannot be used"),
-    ],
+@each(
+    "fault, reason",
+    {
+        "the application cannot be made": ({"broken": True}, "no policies here"),
+        "the key cannot be used": ({"key_file": "/dev/null"}, "SSLError"),
+    },
 )
 def test_a_server_that_cannot_start_says_why_and_ends_at_once(tmp_path, fault, reason):
     server = Server(tmp_path, **fault)

@@ -5,7 +5,7 @@ import ssl
 
 import pytest
 
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.server.serving import make_certificate, request, serving, trusting
 from webhook.server.tls import ServingCertificate
 
@@ -83,14 +83,14 @@ def remove_key(cert_file, key_file):
     key_file.unlink()
 
 
-@pytest.mark.parametrize(
+@each(
     "spoil",
-    [
-        pytest.param(garble_certificate, id="garbage for a certificate"),
-        pytest.param(garble_key, id="garbage for a key"),
-        pytest.param(mismatch_key, id="the key of another certificate"),
-        pytest.param(remove_key, id="no key"),
-    ],
+    {
+        "garbage for a certificate": garble_certificate,
+        "garbage for a key": garble_key,
+        "the key of another certificate": mismatch_key,
+        "no key": remove_key,
+    },
 )
 def test_files_that_cannot_be_used_keep_the_old_certificate_until_they_can(tmp_path, caplog, spoil):
     cert_file, key_file = make_certificate(tmp_path)
@@ -112,13 +112,7 @@ def test_an_encrypted_key_is_an_error_and_not_a_question_on_the_terminal(tmp_pat
         ServingCertificate(cert_file, key_file)
 
 
-@pytest.mark.parametrize(
-    ("version", "fits"),
-    [
-        pytest.param(ssl.TLSVersion.TLSv1_2, True, id="1.2"),
-        pytest.param(ssl.TLSVersion.TLSv1_3, True, id="1.3"),
-    ],
-)
+@each("version, fits", {"1.2": (ssl.TLSVersion.TLSv1_2, True), "1.3": (ssl.TLSVersion.TLSv1_3, True)})
 def test_tls_versions_from_1_2_are_spoken(tmp_path, version, fits):
     keeper = keeper_of(tmp_path)
     client = trusting(tmp_path / "server.crt")

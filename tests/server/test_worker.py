@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from tests.golden import each
 from tests.server.serving import request, serving, wait_for
 
 SOON = 4.5
@@ -65,18 +66,18 @@ def used_and_kept(server):
     server.tls().ask(body=b"hello")
 
 
-@pytest.mark.parametrize(
-    ("hold", "count"),
-    [
-        pytest.param(idle_tls, 200, id="200 idle TLS connections"),
-        pytest.param(idle_tcp, 64, id="64 idle TCP connections"),
-        pytest.param(half_handshake, 200, id="200 half-done handshakes"),
-        pytest.param(slow_head, 32, id="32 half-sent heads"),
-        pytest.param(slow_body, 32, id="32 half-sent bodies"),
-        pytest.param(waiting_for_continue, 32, id="32 bodies announced and not sent"),
-        pytest.param(answer_not_taken, 16, id="16 answers not taken"),
-        pytest.param(used_and_kept, 64, id="64 connections kept alive"),
-    ],
+@each(
+    "hold, count",
+    {
+        "200 idle TLS connections": (idle_tls, 200),
+        "64 idle TCP connections": (idle_tcp, 64),
+        "200 half-done handshakes": (half_handshake, 200),
+        "32 half-sent heads": (slow_head, 32),
+        "32 half-sent bodies": (slow_body, 32),
+        "32 bodies announced and not sent": (waiting_for_continue, 32),
+        "16 answers not taken": (answer_not_taken, 16),
+        "64 connections kept alive": (used_and_kept, 64),
+    },
 )
 def test_whatever_other_clients_hold_the_next_one_is_answered(server, hold, count):
     for _ in range(count):
@@ -106,9 +107,7 @@ def test_many_requests_use_one_connection(server):
     assert answers[-1][1]["connection"] == "keep-alive"
 
 
-@pytest.mark.parametrize(
-    "first", [pytest.param("/echo", id="a quick request"), pytest.param("/sleep", id="one that takes long")]
-)
+@each("first", {"a quick request": "/echo", "one that takes long": "/sleep"})
 def test_a_request_that_is_sent_ahead_ends_the_connection_after_the_answer_before_it(server, first):
     """The API server sends none; whoever sends many would be served before others."""
     client = server.tls().send(request(first) * 3_000)
@@ -132,14 +131,14 @@ def test_requests_that_are_half_sent_take_no_more_memory_together_than_is_set_as
 CHUNKED = b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
-    [
-        pytest.param(b"", id="nothing of it has come"),
-        pytest.param(b"5\r\nhello\r\n0\r\n\r\n" + request(body=b"next"), id="all of it and another request"),
-        pytest.param(b"xyz\r\n", id="a size that is no number"),
-        pytest.param(b"1\r\nx\r\n" * 250_000, id="one byte a chunk"),
-    ],
+    {
+        "nothing of it has come": b"",
+        "all of it and another request": b"5\r\nhello\r\n0\r\n\r\n" + request(body=b"next"),
+        "a size that is no number": b"xyz\r\n",
+        "one byte a chunk": b"1\r\nx\r\n" * 250_000,
+    },
 )
 def test_a_body_of_unknown_length_is_answered_411_whatever_it_holds(server, body):
     client = server.tls().send(CHUNKED + body)
@@ -150,19 +149,19 @@ def test_a_body_of_unknown_length_is_answered_411_whatever_it_holds(server, body
     assert client.ended()
 
 
-@pytest.mark.parametrize(
+@each(
     "message",
-    [
-        pytest.param(b"POST /echo HTTP/1.1\r\nContent-Length: +5\r\n\r\n", id="a length with a sign"),
-        pytest.param(b"POST /echo HTTP/1.1\r\nContent-Length: -5\r\n\r\n", id="a length below nothing"),
-        pytest.param(b"POST /echo HTTP/1.1\r\nContent-Length: 5, 5\r\n\r\n", id="a list of lengths"),
-        pytest.param(b"POST /echo HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", id="a huge length"),
-        pytest.param(CHUNKED.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n"), id="chunks and a length"),
-        pytest.param(CHUNKED.replace(b": chunked", b": chunked, chunked"), id="chunks in chunks"),
-        pytest.param(b"nonsense\r\n\r\n", id="no HTTP"),
-        pytest.param(b"POST /echo HTTP/1.1\r\nContent-Length: five\r\n\r\n", id="a length that is no number"),
-        pytest.param(request().replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n"), id="two lengths"),
-    ],
+    {
+        "a length with a sign": b"POST /echo HTTP/1.1\r\nContent-Length: +5\r\n\r\n",
+        "a length below nothing": b"POST /echo HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+        "a list of lengths": b"POST /echo HTTP/1.1\r\nContent-Length: 5, 5\r\n\r\n",
+        "a huge length": b"POST /echo HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+        "chunks and a length": CHUNKED.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n"),
+        "chunks in chunks": CHUNKED.replace(b": chunked", b": chunked, chunked"),
+        "no HTTP": b"nonsense\r\n\r\n",
+        "a length that is no number": b"POST /echo HTTP/1.1\r\nContent-Length: five\r\n\r\n",
+        "two lengths": request().replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n"),
+    },
 )
 def test_what_is_no_request_gets_400_and_the_connection_ends_cleanly(server, message):
     client = server.tls().send(message + b"more")
@@ -220,15 +219,15 @@ def test_a_head_that_never_ends_is_refused(server):
     assert client.answer()[0] == 431
 
 
-@pytest.mark.parametrize(
-    ("message", "status"),
-    [
-        pytest.param(b"nonsense\r\n\r\n", 400, id="no HTTP"),
-        pytest.param(b"POST /" + b"x" * 17_000 + b" HTTP/1.1\r\n\r\n", 431, id="a line without end"),
-        pytest.param(CHUNKED, 411, id="a body of unknown length"),
-        pytest.param(b"POST /echo HTTP/1.1\r\n" + b"X: x\r\n" * 3_000 + b"\r\n", 431, id="too many headers"),
-        pytest.param(request("/bug"), 500, id="a bug in the application"),
-    ],
+@each(
+    "message, status",
+    {
+        "no HTTP": (b"nonsense\r\n\r\n", 400),
+        "a line without end": (b"POST /" + b"x" * 17_000 + b" HTTP/1.1\r\n\r\n", 431),
+        "a body of unknown length": (CHUNKED, 411),
+        "too many headers": (b"POST /echo HTTP/1.1\r\n" + b"X: x\r\n" * 3_000 + b"\r\n", 431),
+        "a bug in the application": (request("/bug"), 500),
+    },
 )
 def test_the_application_learns_what_the_server_answered_itself(server, message, status):
     told = f"the server itself answered {status}"
@@ -256,7 +255,7 @@ def test_the_application_learns_how_long_a_request_waited_before_it_was_read(ser
     assert waited > float(client.ask("/waited")[2]), "the next one did not wait"
 
 
-@pytest.mark.parametrize("path", [pytest.param("/echo", id="at once"), pytest.param("/sleep", id="later")])
+@each("path", {"at once": "/echo", "later": "/sleep"})
 def test_a_client_that_asks_for_the_end_of_the_connection_gets_it_after_its_answer(server, path):
     client = server.tls()
     status, headers, _ = client.ask(path, connection="close")

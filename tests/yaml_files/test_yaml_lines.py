@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import each
 from webhook.yaml_files.file_errors import FileErrors
 from webhook.yaml_files.yaml_lines import MAX_BYTES, MAX_CHARACTERS, YamlNode, count_values, read_yaml
 
@@ -45,60 +46,47 @@ def test_a_date_is_the_text_that_was_written() -> None:
     assert read_yaml(b"a: 2026-01-31", "f.yaml").plain() == {"a": "2026-01-31"}
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        pytest.param(
-            b"a: 1\nb: 2\na: 3\n", ["f.yaml:3: a: a is already set in line 1; keep one of the two"], id="duplicate key"
-        ),
-        pytest.param(b"a:\n\tb: 1\n", ["f.yaml:2: a tab indents this line; YAML is indented with spaces"], id="tab"),
-        pytest.param(
+@each(
+    "source, expected",
+    {
+        "duplicate key": (b"a: 1\nb: 2\na: 3\n", ["f.yaml:3: a: a is already set in line 1; keep one of the two"]),
+        "tab": (b"a:\n\tb: 1\n", ["f.yaml:2: a tab indents this line; YAML is indented with spaces"]),
+        "syntax": (
             b"a: [1\n",
             ["f.yaml:2: not valid YAML: did not find expected ',' or ']' while parsing a flow sequence"],
-            id="syntax",
         ),
-        pytest.param(
+        "conflict markers": (
             b"a: 1\n<<<<<<< HEAD\nb: 1\n=======\nb: 2\n>>>>>>> other\n",
             [
                 "f.yaml:2: a merge conflict marker; resolve the conflict",
                 "f.yaml:6: a merge conflict marker; resolve the conflict",
             ],
-            id="conflict markers",
         ),
-        pytest.param(
-            b"a: 1\n---\nb: 2\n",
-            ["f.yaml:2: a second document starts here; a file holds one GPUPolicy"],
-            id="documents",
-        ),
-        pytest.param(b"", ["f.yaml:1: the file is empty; write a GPUPolicy, or remove the file"], id="empty"),
-        pytest.param(
-            b"# nothing\n", ["f.yaml:1: the file is empty; write a GPUPolicy, or remove the file"], id="comments only"
-        ),
-        pytest.param(b"a: 1\nb: \xff\n", ["f.yaml:2: not UTF-8; save the file in UTF-8"], id="not UTF-8"),
-        pytest.param(
+        "documents": (b"a: 1\n---\nb: 2\n", ["f.yaml:2: a second document starts here; a file holds one GPUPolicy"]),
+        "empty": (b"", ["f.yaml:1: the file is empty; write a GPUPolicy, or remove the file"]),
+        "comments only": (b"# nothing\n", ["f.yaml:1: the file is empty; write a GPUPolicy, or remove the file"]),
+        "not UTF-8": (b"a: 1\nb: \xff\n", ["f.yaml:2: not UTF-8; save the file in UTF-8"]),
+        "control character": (
             b"a: 1\nb: \x01\n",
             ["f.yaml:2: control character U+0001, which YAML does not allow; remove it"],
-            id="control character",
         ),
-        pytest.param(
+        "keys that are no text": (
             b"a: 1\non: 2\n3: 4\n",
             [
                 "f.yaml:2: on: the key on is a boolean in YAML; put it in quotes",
                 "f.yaml:3: 3: the key 3 is a number in YAML; put it in quotes",
             ],
-            id="keys that are no text",
         ),
-        pytest.param(b"? [a]\n: 1\n", ["f.yaml:1: a key must be a string, not a map or a list"], id="a list as key"),
-        pytest.param(
+        "a list as key": (b"? [a]\n: 1\n", ["f.yaml:1: a key must be a string, not a map or a list"]),
+        "numbers that surprise": (
             b"a: 010\nb: .inf\nc: 1:30\n",
             [
                 "f.yaml:1: a: 010 is not a plain decimal number; write one, or put it in quotes",
                 "f.yaml:2: b: .inf is not a plain decimal number; write one, or put it in quotes",
                 "f.yaml:3: c: 1:30 is not a plain decimal number; write one, or put it in quotes",
             ],
-            id="numbers that surprise",
         ),
-        pytest.param(
+        "tags": (
             b"a: !!python/object:os.system x\nb: !x {}\nc: !!bool x\nd: !!int x\n",
             [
                 "f.yaml:1: a: the tag !!python/object:os.system is not supported; remove it",
@@ -106,19 +94,17 @@ def test_a_date_is_the_text_that_was_written() -> None:
                 "f.yaml:3: c: the tag !!bool is not supported; remove it",
                 "f.yaml:4: d: x is not a plain decimal number; write one, or put it in quotes",
             ],
-            id="tags",
         ),
-        pytest.param(b"a: &x [*x]\n", [UNDEFINED], id="recursive alias"),
-        pytest.param(b"a: *x\n", [UNDEFINED], id="undefined alias"),
-        pytest.param(b"a: {<<: 1}\n", ["f.yaml:1: a.<<: a merge key takes a map or a list of maps"], id="merge key"),
-        pytest.param(b"[" * 51 + b"]" * 51, ["f.yaml:1: nested deeper than 50 levels"], id="too deep"),
-        pytest.param(b"[" * 100_000, ["f.yaml:1: nested deeper than 50 levels"], id="far too deep"),
-        pytest.param(
+        "recursive alias": (b"a: &x [*x]\n", [UNDEFINED]),
+        "undefined alias": (b"a: *x\n", [UNDEFINED]),
+        "merge key": (b"a: {<<: 1}\n", ["f.yaml:1: a.<<: a merge key takes a map or a list of maps"]),
+        "too deep": (b"[" * 51 + b"]" * 51, ["f.yaml:1: nested deeper than 50 levels"]),
+        "far too deep": (b"[" * 100_000, ["f.yaml:1: nested deeper than 50 levels"]),
+        "too large": (
             b"#" * (MAX_BYTES + 1),
             ["f.yaml: larger than 1048576 bytes (1 MiB), the most that such a file may have"],
-            id="too large",
         ),
-    ],
+    },
 )
 def test_what_is_refused_is_told_with_its_line(source: bytes, expected: list[str]) -> None:
     assert expected == faults(source)
@@ -146,14 +132,14 @@ def test_any_bytes_give_a_value_or_policy_errors(source: bytes) -> None:
 LONG = "x" * (MAX_BYTES // 2)
 
 
-@pytest.mark.parametrize(
+@each(
     "source",
-    [
-        pytest.param(f"a: &a {LONG}\nb: [{'*a, ' * 40_000}]\n", id="a long text behind many aliases"),
-        pytest.param(f"a: &a {{? {LONG}\n: 1}}\nb: [{'*a, ' * 40_000}]\n", id="a long key behind many aliases"),
-        pytest.param(f"? {LONG}\n: [{'~, ' * 40_000}]\n", id="a long key above many values"),
-        pytest.param(f"a: &a {{? {LONG}\n: 1}}\nb: {{<<: [{'*a, ' * 40_000}]}}\n", id="a long key that is merged"),
-    ],
+    {
+        "a long text behind many aliases": f"a: &a {LONG}\nb: [{'*a, ' * 40_000}]\n",
+        "a long key behind many aliases": f"a: &a {{? {LONG}\n: 1}}\nb: [{'*a, ' * 40_000}]\n",
+        "a long key above many values": f"? {LONG}\n: [{'~, ' * 40_000}]\n",
+        "a long key that is merged": f"a: &a {{? {LONG}\n: 1}}\nb: {{<<: [{'*a, ' * 40_000}]}}\n",
+    },
 )
 def test_texts_are_refused_before_aliases_and_faults_make_gigabytes_of_them(source: str) -> None:
     (fault,) = faults(source.encode())
@@ -172,17 +158,17 @@ def test_a_percent_sign_elsewhere_is_text() -> None:
     assert read_yaml(b"%YAML 1.1\n---\na: 50%TAG\n", "f.yaml").plain() == {"a": "50%TAG"}
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        pytest.param(b"a: [1, 2]\n", 5, id="maps, lists, keys and values"),
-        pytest.param(b"a: &a [1, 2]\nb: *a\nc: [*a, *a]\n", 17, id="aliases expanded"),
-        pytest.param(b"a: &a 1\nb: *a\n", 5, id="an alias of one value"),
-        pytest.param(b"[1, 2, *x]", 3, id="up to an alias of nothing"),
-        pytest.param(b"[1, 2, }", 3, id="up to the first fault"),
-        pytest.param(b"\xff", 0, id="no text"),
-        pytest.param(b"a: &a [" + b"1," * 90 + b"]\nb: [*a]\n", 101, id="up to one more than the most"),
-    ],
+@each(
+    "source, expected",
+    {
+        "maps, lists, keys and values": (b"a: [1, 2]\n", 5),
+        "aliases expanded": (b"a: &a [1, 2]\nb: *a\nc: [*a, *a]\n", 17),
+        "an alias of one value": (b"a: &a 1\nb: *a\n", 5),
+        "up to an alias of nothing": (b"[1, 2, *x]", 3),
+        "up to the first fault": (b"[1, 2, }", 3),
+        "no text": (b"\xff", 0),
+        "up to one more than the most": (b"a: &a [" + b"1," * 90 + b"]\nb: [*a]\n", 101),
+    },
 )
 def test_values_are_counted_without_being_made(source: bytes, expected: int) -> None:
     assert count_values(source, 100) == expected

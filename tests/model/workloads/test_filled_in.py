@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.golden import each
 from tests.rules.samples import advice, messages
 from webhook.model.shape import ShapeError
 from webhook.model.workloads import templates_of
@@ -42,17 +43,17 @@ def told(raw, values=None):
     return [message for template in templates_of(raw) for message in messages(RULE, template.made, values)]
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(spark(), id="Spark, by default"),
-        pytest.param(spark(memory="8g", cores=4), id="Spark, as it writes them"),
-        pytest.param(kserve(limits=ONE), id="KServe, GPUs alone"),
-        pytest.param(kserve(limits=ONE, requests=None), id="KServe, null"),
-        pytest.param(kserve(limits={**ONE, "memory": "8Gi", "cpu": 4}), id="KServe, all"),
-        pytest.param(custom(limits=ONE), id="KServe, a container of its own"),
-        pytest.param(custom("transformer", limits=ONE), id="KServe, a transformer"),
-    ],
+    {
+        "Spark, by default": spark(),
+        "Spark, as it writes them": spark(memory="8g", cores=4),
+        "KServe, GPUs alone": kserve(limits=ONE),
+        "KServe, null": kserve(limits=ONE, requests=None),
+        "KServe, all": kserve(limits={**ONE, "memory": "8Gi", "cpu": 4}),
+        "KServe, a container of its own": custom(limits=ONE),
+        "KServe, a transformer": custom("transformer", limits=ONE),
+    },
 )
 def test_what_an_operator_fills_in_is_not_missing(raw):
     assert told(raw, {"memoryRequestEqualsLimit": True}) == []

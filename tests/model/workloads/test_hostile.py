@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden import each
 from tests.model.workloads.samples import OBJECTS, title
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
@@ -93,56 +94,47 @@ def workflow(**spec: Any) -> dict[str, Any]:
     return {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "spec": {"templates": templates, **spec}}
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(
-            {
-                "apiVersion": "batch.volcano.sh/v1alpha1",
-                "kind": "Job",
-                "spec": {"tasks": [{"name": f"t{n}", "replicas": 1, "template": TEMPLATE} for n in range(MANY)]},
+    {
+        "tasks": {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "spec": {"tasks": [{"name": f"t{n}", "replicas": 1, "template": TEMPLATE} for n in range(MANY)]},
+        },
+        "cliques": {
+            "apiVersion": "grove.io/v1alpha1",
+            "kind": "PodCliqueSet",
+            "spec": {
+                "template": {
+                    "cliques": [{"name": f"c{n}", "spec": {"podSpec": TEMPLATE["spec"]}} for n in range(MANY)],
+                    "podCliqueScalingGroups": [{"cliqueNames": [f"c{n}"]} for n in range(MANY)],
+                }
             },
-            id="tasks",
-        ),
-        pytest.param(
-            {
-                "apiVersion": "grove.io/v1alpha1",
-                "kind": "PodCliqueSet",
-                "spec": {
-                    "template": {
-                        "cliques": [{"name": f"c{n}", "spec": {"podSpec": TEMPLATE["spec"]}} for n in range(MANY)],
-                        "podCliqueScalingGroups": [{"cliqueNames": [f"c{n}"]} for n in range(MANY)],
-                    }
-                },
+        },
+        "services": {
+            "apiVersion": "nvidia.com/v1alpha1",
+            "kind": "DynamoGraphDeployment",
+            "spec": {
+                "envs": [{"name": "A", "value": "b"}],
+                "services": {f"s{n}": {"resources": {"limits": {"gpu": "1"}}} for n in range(MANY)},
             },
-            id="cliques",
-        ),
-        pytest.param(
-            {
-                "apiVersion": "nvidia.com/v1alpha1",
-                "kind": "DynamoGraphDeployment",
-                "spec": {
-                    "envs": [{"name": "A", "value": "b"}],
-                    "services": {f"s{n}": {"resources": {"limits": {"gpu": "1"}}} for n in range(MANY)},
-                },
-            },
-            id="services",
-        ),
-        pytest.param(workflow(volumes=[{"name": f"v{n}"} for n in range(MANY)]), id="templates and volumes"),
-        pytest.param({"apiVersion": "a.b/v1", "kind": "Thing", "spec": {"things": [TEMPLATE] * MANY}}, id="searched"),
-    ],
+        },
+        "templates and volumes": workflow(volumes=[{"name": f"v{n}"} for n in range(MANY)]),
+        "searched": {"apiVersion": "a.b/v1", "kind": "Thing", "spec": {"things": [TEMPLATE] * MANY}},
+    },
 )
 def test_ten_thousand_templates_are_read(raw: dict[str, Any]) -> None:
     assert len(templates_of(raw)) == MANY
 
 
-@pytest.mark.parametrize(
+@each(
     "spec",
-    [
-        pytest.param({"tolerations": [{"key": "a"}] * MANY}, id="tolerations"),
-        pytest.param({"templateDefaults": {"volumes": [{"name": f"v{n}"} for n in range(MANY)]}}, id="defaults"),
-        pytest.param({"podMetadata": {"annotations": {f"a{n}": "" for n in range(MANY)}}}, id="annotations"),
-    ],
+    {
+        "tolerations": {"tolerations": [{"key": "a"}] * MANY},
+        "defaults": {"templateDefaults": {"volumes": [{"name": f"v{n}"} for n in range(MANY)]}},
+        "annotations": {"podMetadata": {"annotations": {f"a{n}": "" for n in range(MANY)}}},
+    },
 )
 def test_much_that_many_templates_share_is_left_alone(spec: dict[str, Any]) -> None:
     """Read for each of them it would take hours."""
@@ -157,15 +149,15 @@ def test_very_many_sidecars_are_found_where_they_stand() -> None:
     assert all(found.place(f"spec.containers[s{n}]") == f"spec.templates[a].sidecars[s{n}]" for n in range(MANY))
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
-    [
-        pytest.param([{} for _ in range(500_000)], id="wide"),
-        pytest.param(DEEP, id="deep"),
-        pytest.param({"containers": [{"name": "a"}] * 100_000}, id="containers that are none"),
-        pytest.param({"containers": [{"name": "-" * 100_000}]}, id="a long name"),
-        pytest.param({"x" * 1_000_000: {"y" * 1_000_000: []}}, id="long keys"),
-    ],
+    {
+        "wide": [{} for _ in range(500_000)],
+        "deep": DEEP,
+        "containers that are none": {"containers": [{"name": "a"}] * 100_000},
+        "a long name": {"containers": [{"name": "-" * 100_000}]},
+        "long keys": {"x" * 1_000_000: {"y" * 1_000_000: []}},
+    },
 )
 def test_a_huge_object_of_an_unknown_kind_has_no_templates(value: Any) -> None:
     assert templates_of({"apiVersion": "example.com/v1", "kind": "Thing", "spec": value}) == ()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden import each
 from tests.model.workloads.samples import OBJECTS, title
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import Template, templates_of
@@ -40,14 +41,14 @@ def test_the_owner_of_pods_is_known_where_it_is_certain(raw: dict[str, Any]) -> 
         assert owners <= {OWNERS.get(key, "")}
 
 
-@pytest.mark.parametrize(
-    ("said", "owner"),
-    [
-        pytest.param({}, "ReplicaSet", id="alone"),
-        pytest.param({"inferencePlatform": "standalone"}, "ReplicaSet", id="the platform by default"),
-        pytest.param({"inferencePlatform": "kserve"}, "", id="left to KServe"),
-        pytest.param({"multiNode": {"parallelism": {"pipeline": 2}}}, "", id="on several nodes"),
-    ],
+@each(
+    "said, owner",
+    {
+        "alone": ({}, "ReplicaSet"),
+        "the platform by default": ({"inferencePlatform": "standalone"}, "ReplicaSet"),
+        "left to KServe": ({"inferencePlatform": "kserve"}, ""),
+        "on several nodes": ({"multiNode": {"parallelism": {"pipeline": 2}}}, ""),
+    },
 )
 def test_a_service_of_nvidia_is_a_deployment_where_nothing_else_makes_its_pods(said: Any, owner: str) -> None:
     spec = {"resources": {"limits": {"nvidia.com/gpu": 1}}, **said}
@@ -90,28 +91,23 @@ def nim(**said: Any) -> tuple[Template, ...]:
 BATCH = {"priorityClassName": "batch"}
 
 
-@pytest.mark.parametrize(
-    ("templates", "name", "place"),
-    [
-        pytest.param(workflow(), "", "spec.templates[train].priorityClassName", id="workflow: none"),
-        pytest.param(workflow(podPriorityClassName="a"), "a", "spec.podPriorityClassName", id="workflow: all"),
-        pytest.param(
-            workflow(BATCH, podPriorityClassName="a"), "batch", "spec.templates[train].priorityClassName", id="template"
-        ),
-        pytest.param(
+@each(
+    "templates, name, place",
+    {
+        "workflow: none": (workflow(), "", "spec.templates[train].priorityClassName"),
+        "workflow: all": (workflow(podPriorityClassName="a"), "a", "spec.podPriorityClassName"),
+        "template": (workflow(BATCH, podPriorityClassName="a"), "batch", "spec.templates[train].priorityClassName"),
+        "defaults of templates": (
             workflow(templateDefaults=BATCH, podPriorityClassName="a"),
             "batch",
             "spec.templateDefaults.priorityClassName",
-            id="defaults of templates",
         ),
-        pytest.param(volcano(), "", "spec.tasks[w].template.spec.priorityClassName", id="Volcano: none"),
-        pytest.param(volcano(priorityClassName="a"), "a", "spec.priorityClassName", id="Volcano: all"),
-        pytest.param(
-            volcano(BATCH, priorityClassName="a"), "batch", "spec.tasks[w].template.spec.priorityClassName", id="task"
-        ),
-        pytest.param(spark(**BATCH), "batch", "spec.driver.priorityClassName", id="Spark"),
-        pytest.param(nim(**BATCH), "batch", "spec.priorityClassName", id="NIM"),
-    ],
+        "Volcano: none": (volcano(), "", "spec.tasks[w].template.spec.priorityClassName"),
+        "Volcano: all": (volcano(priorityClassName="a"), "a", "spec.priorityClassName"),
+        "task": (volcano(BATCH, priorityClassName="a"), "batch", "spec.tasks[w].template.spec.priorityClassName"),
+        "Spark": (spark(**BATCH), "batch", "spec.driver.priorityClassName"),
+        "NIM": (nim(**BATCH), "batch", "spec.priorityClassName"),
+    },
 )
 def test_the_priority_class_is_read_where_a_kind_keeps_it(templates: Any, name: str, place: str) -> None:
     (template,) = templates

@@ -63,11 +63,7 @@ def read(text: str) -> dict[str, Any]:
         (DEPLOYMENT % (1, "{}"), "a rolling update starts 1 pod more (maxSurge 25%)", 2),
         (DEPLOYMENT % (3, "{}"), "a rolling update starts 1 pod more (maxSurge 25%)", 4),
         (DEPLOYMENT % (4, "{}"), "", 0),  # it ends one before it starts one
-        (
-            DEPLOYMENT % (4, AVAILABLE),
-            "a rolling update starts 1 pod more (maxSurge 25%)",
-            5,
-        ),
+        (DEPLOYMENT % (4, AVAILABLE), "a rolling update starts 1 pod more (maxSurge 25%)", 5),
         (DEPLOYMENT % (4, "{rollingUpdate: {maxSurge: 50%}}"), "a rolling update starts 2 pods more (maxSurge 50%)", 6),
         (DEPLOYMENT % (1, "{type: Recreate}"), "", 0),
         (DEPLOYMENT % (1, "{rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}"), "", 0),

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from tests.build import NAMESPACE, policy
+from tests.golden import each
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.model.workloads import templates_of
@@ -173,16 +174,16 @@ def pod(labels: dict[str, str] | None = None, owner: str = "", **spec: Any) -> d
 OF_KUEUE = {"kueue.x-k8s.io/queue-name": "q"}
 
 
-@pytest.mark.parametrize(
-    ("raw", "is_told"),
-    [
-        pytest.param(pod(), True, id="a pod"),
-        pytest.param(pod(**GATED), False, id="a pod that waits for a gate"),
-        pytest.param(pod(schedulingGates=[]), True, id="no gates"),
-        pytest.param(pod(OF_KUEUE), False, id="a pod that Kueue will gate"),
-        pytest.param(pod(OF_KUEUE, owner="Job"), True, id="a pod of a Job that Kueue has started"),
-        pytest.param(pod({"kai.scheduler/queue": "q"}), True, id="a pod of KAI, which is not changed later"),
-    ],
+@each(
+    "raw, is_told",
+    {
+        "a pod": (pod(), True),
+        "a pod that waits for a gate": (pod(**GATED), False),
+        "no gates": (pod(schedulingGates=[]), True),
+        "a pod that Kueue will gate": (pod(OF_KUEUE), False),
+        "a pod of a Job that Kueue has started": (pod(OF_KUEUE, owner="Job"), True),
+        "a pod of KAI, which is not changed later": (pod({"kai.scheduler/queue": "q"}), True),
+    },
 )
 def test_findings_about_taints_are_only_about_pods_that_no_queue_holds(raw: dict[str, Any], is_told: bool) -> None:
     assert bool(engine.validate(raw, SCHEDULABLE, TAINTED).findings) == is_told

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import templates_of
 
@@ -23,45 +23,40 @@ def found(raw: dict[str, Any]) -> list[tuple[str, str]]:
     return [(template.path, template.group) for template in templates_of(raw)]
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param({"template": TEMPLATE}, [("spec.template.spec", "")], id="a template"),
-        pytest.param({"podSpec": SPEC}, [("spec.podSpec", "")], id="a bare spec"),
-        pytest.param(SPEC, [("spec", "")], id="the spec itself"),
-        pytest.param({"runner": {"pod": {"template": TEMPLATE}}}, [("spec.runner.pod.template.spec", "")], id="deep"),
-        pytest.param(
+@each(
+    "spec, expected",
+    {
+        "a template": ({"template": TEMPLATE}, [("spec.template.spec", "")]),
+        "a bare spec": ({"podSpec": SPEC}, [("spec.podSpec", "")]),
+        "the spec itself": (SPEC, [("spec", "")]),
+        "deep": ({"runner": {"pod": {"template": TEMPLATE}}}, [("spec.runner.pod.template.spec", "")]),
+        "several, named as people know them": (
             {"head": {"template": TEMPLATE}, "groups": [{"name": "gpu", "template": TEMPLATE}, {"template": TEMPLATE}]},
             [
                 ("spec.head.template.spec", "head"),
                 ("spec.groups[gpu].template.spec", "gpu"),
                 ("spec.groups[1].template.spec", "1"),
             ],
-            id="several, named as people know them",
         ),
-        pytest.param(
+        "several with one name": (
             {"a": {"worker": {"template": TEMPLATE}}, "b": {"worker": {"template": TEMPLATE}}},
             [("spec.a.worker.template.spec", ""), ("spec.b.worker.template.spec", "")],
-            id="several with one name",
         ),
-        pytest.param(
+        "a whole object inside of another": (
             {"manifests": [{"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": TEMPLATE}}]},
             [("spec.manifests[0].spec.template.spec", "")],
-            id="a whole object inside of another",
         ),
-        pytest.param(
+        "not once more inside of itself": (
             {"template": {"spec": {**SPEC, "other": {"containers": [GPU]}}}},
             [("spec.template.spec", "")],
-            id="not once more inside of itself",
         ),
-        pytest.param(
+        "no image": (
             {"template": {"spec": {"containers": [{"name": "a", "command": ["x"]}, {"name": "b", "args": []}]}}},
             [("spec.template.spec", "")],
-            id="no image",
         ),
-        pytest.param({"replicas": 2, **SPEC}, [("spec", "")], id="among other settings"),
-        pytest.param({"dispatcher": {"template": TEMPLATE}}, [("spec.dispatcher.template.spec", "")], id="dispatcher"),
-    ],
+        "among other settings": ({"replicas": 2, **SPEC}, [("spec", "")]),
+        "dispatcher": ({"dispatcher": {"template": TEMPLATE}}, [("spec.dispatcher.template.spec", "")]),
+    },
 )
 def test_a_template_is_found_wherever_it_stands(spec: Any, expected: list[tuple[str, str]]) -> None:
     assert found(thing(spec)) == expected

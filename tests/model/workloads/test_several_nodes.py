@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.build import NAMESPACE, policy
+from tests.golden import each
 from tests.model.workloads.samples import OBJECTS, title
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
@@ -43,13 +44,9 @@ def test_the_pods_of_training_jobs_are_known_and_no_others(raw: dict[str, Any]) 
     assert {may_span_nodes(pod_from_raw(one.made)) for one in templates_of(raw)} <= {expected}
 
 
-@pytest.mark.parametrize(
-    ("mode", "is_completed"),
-    [
-        pytest.param("Indexed", True, id="indexed"),
-        pytest.param("NonIndexed", False, id="not indexed"),
-        pytest.param(None, False, id="no completion mode"),
-    ],
+@each(
+    "mode, is_completed",
+    {"indexed": ("Indexed", True), "not indexed": ("NonIndexed", False), "no completion mode": (None, False)},
 )
 def test_a_job_is_one_of_several_nodes_where_it_is_indexed(mode: str | None, is_completed: bool) -> None:
     job = {"completionMode": mode, "parallelism": 2, "completions": 2, "template": TEMPLATE}
@@ -72,38 +69,28 @@ def test_the_labels_of_the_author_are_kept(metadata: Any) -> None:
 RUNNER = {"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}
 
 
-@pytest.mark.parametrize(
-    ("api", "spec", "expected"),
-    [
-        pytest.param(
-            "serving.kserve.io/v1alpha2 LLMInferenceService", {"template": TEMPLATE["spec"]}, [False], id="KServe"
-        ),
-        pytest.param(
+@each(
+    "api, spec, expected",
+    {
+        "KServe": ("serving.kserve.io/v1alpha2 LLMInferenceService", {"template": TEMPLATE["spec"]}, [False]),
+        "KServe's groups": (
             "serving.kserve.io/v1alpha2 LLMInferenceService",
             {"template": TEMPLATE["spec"], "worker": TEMPLATE["spec"], "parallelism": {"pipeline": 2}},
             [True, True],
-            id="KServe's groups",
         ),
-        pytest.param(
-            "apps.nvidia.com/v1alpha1 NIMService",
-            {"resources": RUNNER["resources"], "multiNode": {}},
-            [False],
-            id="NIM",
-        ),
-        pytest.param(
+        "NIM": ("apps.nvidia.com/v1alpha1 NIMService", {"resources": RUNNER["resources"], "multiNode": {}}, [False]),
+        "NIM's groups": (
             "apps.nvidia.com/v1alpha1 NIMService",
             {"resources": RUNNER["resources"], "multiNode": {"parallelism": {"pipeline": 2}}},
             [True],
-            id="NIM's groups",
         ),
-        pytest.param("ome.io/v1beta1 InferenceService", {"engine": {"runner": RUNNER}}, [False], id="OME"),
-        pytest.param(
+        "OME": ("ome.io/v1beta1 InferenceService", {"engine": {"runner": RUNNER}}, [False]),
+        "OME's groups": (
             "ome.io/v1beta1 InferenceService",
             {"engine": {"leader": {"runner": RUNNER}, "worker": {"size": 1, "runner": RUNNER}}},
             [True, True],
-            id="OME's groups",
         ),
-    ],
+    },
 )
 def test_groups_of_an_inference_service_are_of_several_nodes(api: str, spec: Any, expected: list[bool]) -> None:
     version, kind = api.split()
@@ -119,15 +106,15 @@ PYTORCH_JOB = {
 }
 
 
-@pytest.mark.parametrize(
-    ("inside", "expected"),
-    [
-        pytest.param({"template": TEMPLATE}, False, id="a template"),
-        pytest.param({"trialSpec": JOB}, False, id="a Job"),
-        pytest.param({"trialSpec": {**JOB, "spec": {**JOB["spec"], "completionMode": "Indexed"}}}, True, id="indexed"),
-        pytest.param({"trialSpec": PYTORCH_JOB}, True, id="a PyTorchJob"),
-        pytest.param({"trialSpec": {**PYTORCH_JOB, "apiVersion": 1}}, False, id="no whole object"),
-    ],
+@each(
+    "inside, expected",
+    {
+        "a template": ({"template": TEMPLATE}, False),
+        "a Job": ({"trialSpec": JOB}, False),
+        "indexed": ({"trialSpec": {**JOB, "spec": {**JOB["spec"], "completionMode": "Indexed"}}}, True),
+        "a PyTorchJob": ({"trialSpec": PYTORCH_JOB}, True),
+        "no whole object": ({"trialSpec": {**PYTORCH_JOB, "apiVersion": 1}}, False),
+    },
 )
 def test_in_an_unknown_kind_the_object_inside_of_it_tells(inside: dict[str, Any], expected: bool) -> None:
     """An Experiment of Katib is in the group of training jobs, and makes any kind of job."""

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.build import FACTS, NAMESPACE, policy
+from tests.golden import each
 from webhook import engine
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import Template, templates_of
@@ -42,54 +42,46 @@ def volume(template: Template) -> Any:
     return found["name"], found["emptyDir"], using
 
 
-@pytest.mark.parametrize(
-    ("name", "spec", "expected"),
-    [
-        pytest.param("RayCluster", f"headGroupSpec: {{{TEMPLATE}}}", ("shared-mem", "8Gi"), id="KubeRay's head"),
-        pytest.param(
+@each(
+    "name, spec, expected",
+    {
+        "KubeRay's head": ("RayCluster", f"headGroupSpec: {{{TEMPLATE}}}", ("shared-mem", "8Gi")),
+        "KubeRay's workers": (
             "RayCluster",
             f"workerGroupSpecs: [{{groupName: b, rayStartParams: {{num-gpus: '2'}}, {TEMPLATE}}}]",
             ("shared-mem", "8Gi"),
-            id="KubeRay's workers",
         ),
-        pytest.param("NIMService", RESOURCES, ("dshm", None), id="NIM"),
-        pytest.param(
-            "NIMService", f"storage: {{sharedMemorySizeLimit: 4Gi}}, {RESOURCES}", ("dshm", "4Gi"), id="NIM with a size"
-        ),
-        pytest.param(
+        "NIM": ("NIMService", RESOURCES, ("dshm", None)),
+        "NIM with a size": ("NIMService", f"storage: {{sharedMemorySizeLimit: 4Gi}}, {RESOURCES}", ("dshm", "4Gi")),
+        "Dynamo v1alpha1": (
             "DynamoGraphDeployment",
             "services: {b: {resources: {limits: {gpu: '2'}}}}",
             ("shared-memory", "8Gi"),
-            id="Dynamo v1alpha1",
         ),
-        pytest.param(
+        "Dynamo v1alpha1 with a size": (
             "DynamoGraphDeployment",
             "services: {b: {sharedMemory: {size: 20Gi}, resources: {limits: {gpu: '2'}}}}",
             ("shared-memory", "20Gi"),
-            id="Dynamo v1alpha1 with a size",
         ),
-        pytest.param(
+        "Dynamo v1beta1 with a size": (
             "DynamoGraphDeployment",
             f"components: [{{name: b, sharedMemorySize: 16Gi, podTemplate: {{spec: {{{CONTAINERS}}}}}}}]",
             ("shared-memory", "16Gi"),
-            id="Dynamo v1beta1 with a size",
         ),
-        pytest.param("LLMInferenceService", f"template: {{{CONTAINERS}}}", ("dshm", "1Gi"), id="KServe, one pod"),
-        pytest.param(
+        "KServe, one pod": ("LLMInferenceService", f"template: {{{CONTAINERS}}}", ("dshm", "1Gi")),
+        "KServe, a group that shares data": (
             "LLMInferenceService",
             f"parallelism: {{data: 4, dataLocal: 2}}, worker: {{{CONTAINERS}}}",
             ("dshm", "8Gi"),
-            id="KServe, a group that shares data",
         ),
-        pytest.param("LLMInferenceService", f"prefill: {{template: {{{CONTAINERS}}}}}", ("dshm", "1Gi"), id="prefill"),
-        pytest.param(
+        "prefill": ("LLMInferenceService", f"prefill: {{template: {{{CONTAINERS}}}}}", ("dshm", "1Gi")),
+        "OME with RDMA": (
             "InferenceService",
             f"engine: {{annotations: {{{RDMA}: 'true'}}, runner: {{name: ome-container, {RESOURCES}}}}}",
             ("dshm", None),
-            id="OME with RDMA",
         ),
-        pytest.param("LLMInferenceServiceConfig", f"template: {{{CONTAINERS}}}", ("dshm", "1Gi"), id="a configuration"),
-    ],
+        "a configuration": ("LLMInferenceServiceConfig", f"template: {{{CONTAINERS}}}", ("dshm", "1Gi")),
+    },
 )
 def test_the_volume_of_an_operator_is_the_one_that_pods_have(name: str, spec: str, expected: Any) -> None:
     """The volume has the operator's size and medium. No finding is about it, because it cannot be changed."""
@@ -103,34 +95,25 @@ def test_the_volume_of_an_operator_is_the_one_that_pods_have(name: str, spec: st
     assert given(raw) == [False]
 
 
-@pytest.mark.parametrize(
-    ("name", "spec"),
-    [
-        pytest.param(
+@each(
+    "name, spec",
+    {
+        "Ray keeps its objects elsewhere": (
             "RayCluster",
             f"headGroupSpec: {{rayStartParams: {{plasma-directory: /tmp}}, {TEMPLATE}}}",
-            id="Ray keeps its objects elsewhere",
         ),
-        pytest.param(
+        "Dynamo's is disabled": (
             "DynamoGraphDeployment",
             "services: {b: {sharedMemory: {disabled: true}, resources: {limits: {gpu: '2'}}}}",
-            id="Dynamo's is disabled",
         ),
-        pytest.param(
+        "Dynamo's has no size": (
             "DynamoGraphDeployment",
             f"components: [{{name: b, sharedMemorySize: 0Mi, podTemplate: {{spec: {{{CONTAINERS}}}}}}}]",
-            id="Dynamo's has no size",
         ),
-        pytest.param(
-            "LLMInferenceService",
-            f"template: {{{CONTAINERS.replace('main', 'engine')}}}",
-            id="no container of a preset",
-        ),
-        pytest.param(
-            "InferenceService", f"engine: {{runner: {{name: ome-container, {RESOURCES}}}}}", id="OME without RDMA"
-        ),
-        pytest.param("LeaderWorkerSet", f"leaderWorkerTemplate: {{workerT{TEMPLATE[1:]}}}", id="LWS"),
-    ],
+        "no container of a preset": ("LLMInferenceService", f"template: {{{CONTAINERS.replace('main', 'engine')}}}"),
+        "OME without RDMA": ("InferenceService", f"engine: {{runner: {{name: ome-container, {RESOURCES}}}}}"),
+        "LWS": ("LeaderWorkerSet", f"leaderWorkerTemplate: {{workerT{TEMPLATE[1:]}}}"),
+    },
 )
 def test_where_no_operator_mounts_one_it_is_foretold(name: str, spec: str) -> None:
     assert given(kind(name, spec)) == [True]

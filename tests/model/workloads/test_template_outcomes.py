@@ -7,6 +7,7 @@ import pytest
 
 from tests.build import FACTS, NAMESPACE, policy
 from tests.facts.samples import GPU_TAINT, node
+from tests.golden import each
 from tests.model.workloads.samples import CASES, title
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
@@ -40,14 +41,14 @@ TEMPLATE = {"spec": TOLERANT}
 RUNTIME = {"template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": TEMPLATE}}}]}}}
 
 
-@pytest.mark.parametrize(
-    ("api", "object_", "is_told"),
-    [
-        pytest.param("apps/v1 Deployment", {"spec": {"template": TEMPLATE}}, True, id="a Deployment"),
-        pytest.param("v1 PodTemplate", {"template": TEMPLATE}, False, id="a PodTemplate"),
-        pytest.param("trainer.kubeflow.org/v1alpha1 TrainingRuntime", {"spec": RUNTIME}, False, id="a runtime"),
-        pytest.param("serving.kserve.io/v1alpha1 ServingRuntime", {"spec": TOLERANT}, False, id="a serving runtime"),
-    ],
+@each(
+    "api, object_, is_told",
+    {
+        "a Deployment": ("apps/v1 Deployment", {"spec": {"template": TEMPLATE}}, True),
+        "a PodTemplate": ("v1 PodTemplate", {"template": TEMPLATE}, False),
+        "a runtime": ("trainer.kubeflow.org/v1alpha1 TrainingRuntime", {"spec": RUNTIME}, False),
+        "a serving runtime": ("serving.kserve.io/v1alpha1 ServingRuntime", {"spec": TOLERANT}, False),
+    },
 )
 def test_of_tolerations_nothing_is_said_where_another_object_adds_the_gpus(
     api: str, object_: dict[str, Any], is_told: bool

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.build import container, node, policies, policy
+from tests.golden import each
 from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.model.json_parts import part
@@ -45,31 +44,27 @@ def outcomes(found: dict[str, Any], of: dict[str, Any], **rules: Any) -> tuple[e
     return engine.template_outcomes(found, "team", policy(rules), known, quotas)
 
 
-@pytest.mark.parametrize(
-    ("found", "of", "expected"),
-    [
-        pytest.param(train_job(), TORCH, {"trainer": (2, 8), "model-initializer": (1, 0)}, id="as the runtime"),
-        pytest.param(train_job(numNodes=4), TORCH, {"trainer": (4, 8), "model-initializer": (1, 0)}, id="its nodes"),
-        pytest.param(train_job(numNodes="{{n}}"), TORCH, {"trainer": (None, 8), "model-initializer": (1, 0)}, id="?"),
-        pytest.param(
+@each(
+    "found, of, expected",
+    {
+        "as the runtime": (train_job(), TORCH, {"trainer": (2, 8), "model-initializer": (1, 0)}),
+        "its nodes": (train_job(numNodes=4), TORCH, {"trainer": (4, 8), "model-initializer": (1, 0)}),
+        "?": (train_job(numNodes="{{n}}"), TORCH, {"trainer": (None, 8), "model-initializer": (1, 0)}),
+        "its resources": (
             train_job(resourcesPerNode={"limits": {GPU: 2}}),
             TORCH,
             {"trainer": (2, 2), "model-initializer": (1, 0)},
-            id="its resources",
         ),
-        pytest.param(
-            train_job(resourcesPerNode=CPU), TORCH, {"trainer": (2, 0), "model-initializer": (1, 0)}, id="CPU"
-        ),
-        pytest.param(train_job(numNodes=4), MPI, {"node": (3, 4), "trainer": (1, 0)}, id="the launcher is a node"),
-        pytest.param(
+        "CPU": (train_job(resourcesPerNode=CPU), TORCH, {"trainer": (2, 0), "model-initializer": (1, 0)}),
+        "the launcher is a node": (train_job(numNodes=4), MPI, {"node": (3, 4), "trainer": (1, 0)}),
+        "of its namespace": (
             train_job(kind="TrainingRuntime"),
             runtime(job("node", 1, is_trainer=True), kind="TrainingRuntime"),
             {"trainer": (1, 1)},
-            id="of its namespace",
         ),
-        pytest.param(train_job(kind="TrainingRuntime"), TORCH, {}, id="of another kind"),
-        pytest.param(train_job(), runtime({"name": "node"}, job("a", 0, parallelism=3)), {"a": (3, 0)}, id="odd"),
-    ],
+        "of another kind": (train_job(kind="TrainingRuntime"), TORCH, {}),
+        "odd": (train_job(), runtime({"name": "node"}, job("a", 0, parallelism=3)), {"a": (3, 0)}),
+    },
 )
 def test_a_train_job_makes_the_pods_of_its_runtime(found, of, expected) -> None:
     assert {one.template.group: (one.template.pods, one.gpus) for one in outcomes(found, of)} == expected
