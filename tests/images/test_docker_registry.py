@@ -2,8 +2,6 @@
 
 import base64
 import json
-import os
-import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +13,7 @@ from certs.authority import new_authority
 from tests.golden import each
 from tests.images import images, private_authority
 from tests.images.docker_registry import HTPASSWD, PROGRAM, DockerRegistry, running, token_server
-from tests.images.scripted import HASTY, NAME, PATIENT, listed, scripted
+from tests.images.scripted import NAME, PATIENT, listed, scripted
 from webhook.images.allowlist import AllowList, Registry
 from webhook.images.client import RegistryClient
 from webhook.images.credentials import Credentials
@@ -122,16 +120,6 @@ def test_names_are_resolved_by_the_operating_system(registry):
     host = HostPattern("localhost", registry.port)
     client = asking(Registry(host, plain_http=True))
     assert client.look_up(ImageReference(f"localhost:{registry.port}", "team/image", "oci")).env == ENV
-
-
-def test_a_look_up_in_a_hanging_registry_ends_and_succeeds_later(registry, storage, tmp_path):
-    with running(tmp_path, storage) as hanging:
-        os.kill(hanging.pid, signal.SIGSTOP)
-        with pytest.raises(ImageLookupError, match="does not answer in time") as caught:
-            asking(listed(hanging.port), limits=HASTY).look_up(image(hanging.port))
-        assert not caught.value.is_lasting
-        os.kill(hanging.pid, signal.SIGCONT)
-        assert asking(listed(hanging.port)).look_up(image(hanging.port)).env == ENV
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,9 @@ class Replica:
         self.sharing.add()
 
     def fails(self, reference: str = TAG) -> None:
-        self.cache.put(reference, problem(self.clock()))
+        known = self.cache.get(reference)
+        if known is None or known.info.config is None:  # an earlier configuration stays
+            self.cache.put(reference, problem(self.clock()))
 
     def does(self, what: str, reference: str) -> None:
         """One step of a history: finds x, finds y, fails, exchanges."""

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 
 import pytest
 
@@ -192,30 +191,3 @@ def test_watching_goes_on_after_an_unforeseen_fault(policies, caplog) -> None:
     eventually(lambda: most(store.current) == 3)
     store.close()
     assert "checking the policies" in caplog.text
-
-
-def test_readers_see_whole_sets_while_reloads_go_on(store, policies) -> None:
-    """Default and team always change together; no reader may see one without the other."""
-    policies.policy("team-a", LIMIT.format(1))
-    store.check()
-    done = threading.Event()
-    torn: list[tuple[int, int]] = []
-
-    def read() -> None:
-        while not done.is_set():
-            current = store.current
-            pair = (most(current), most(current, "team-a"))
-            if pair[0] != pair[1]:
-                torn.append(pair)
-            time.sleep(0)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    for number in range(2, 22):
-        policies.policy("_default", LIMIT.format(number))
-        policies.policy("team-a", LIMIT.format(number))
-        store.check()
-    done.set()
-    reader.join()
-    assert torn == []
-    assert store.status.reloads == 21
