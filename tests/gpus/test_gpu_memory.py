@@ -10,8 +10,6 @@ T4 = {PRODUCT: "Tesla-T4", GPU_MEMORY: "15360"}
 SHARED_T4 = {PRODUCT: "Tesla-T4-SHARED", GPU_MEMORY: "15360", REPLICAS: "4", STRATEGY: "time-slicing"}
 RENAMED_T4 = {**SHARED_T4, PRODUCT: "Tesla-T4", STRATEGY: "mps"}
 SLICED = {PRODUCT: "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", GPU_MEMORY: "9728", "nvidia.com/mig.strategy": "single"}
-
-
 AMD = {"amd.com/gpu.vram": "24G"}
 
 

@@ -28,20 +28,10 @@ from webhook.model.requirements import placed
 from webhook.model.selectors import Expression
 
 GPU = Expression("nvidia.com/gpu.present", "In", ("true",))
-
-
 ZONE = Expression("zone~1", "Exists")
-
-
 TOLERATION = Toleration("nvidia.com/gpu", "Exists", "", "NoSchedule")
-
-
 SPREAD = SpreadOverNodes((("app", "chat"), ("tier", "gpu")))
-
-
 TRAINING, LAST = PriorityClass("training", 1000), PriorityClass("last", -1, preempts=False)
-
-
 REPLACED = {"priorityClassName", "priority", "preemptionPolicy", "activeDeadlineSeconds"}
 
 

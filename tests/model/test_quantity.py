@@ -14,7 +14,6 @@ from webhook.model.shape import FormatError
 
 LARGEST = 2**63 - 1
 
-
 AMOUNTS: dict[object, list[object]] = {
     0: [None, 0, "0", "-0", "0e99999"],
     1: [1, 1.0, "+1", "1.", " 1 ", "0" * 200 + "1", "1000m", "1e0"],

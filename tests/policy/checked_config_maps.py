@@ -10,20 +10,10 @@ from webhook.policy.directory import contents_of
 from webhook.policy.loader import build
 
 SHIPPED = Path(__file__).resolve().parents[2] / "policies"
-
-
 DEFAULT = {"_default.yaml": policy_text("_default", "gpuLimits: {mode: enforce, maxPerPod: 4}")}
-
-
 TEAM = {"team.yaml": policy_text("team", "gpuLimits: {maxPerPod: 2}")}
-
-
 MISTAKEN = {"team.yaml": policy_text("team", "gpuLimits: {maxPerPodd: 2}")}
-
-
 UNKNOWN_KEY = "team.yaml:6: spec.rules.gpuLimits.maxPerPodd"
-
-
 Texts = Mapping[str, str]
 
 

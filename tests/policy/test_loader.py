@@ -212,7 +212,6 @@ VALID = (
     b"    nodeAffinity: {mode: audit, required: [{key: a, operator: In, values: [b]}]}\n"
 )
 
-
 VALID_SHARED_QUOTAS = (
     b"apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUSharedQuotas\nmetadata: {name: _quotas}\nspec:\n  quotas:\n"
     b"    - {name: a, namespaces: [x, 'y-*'], gpus: 1, byModel: {T4: 2}, weights: {nvidia.com/gpu.shared: '1/4'}}\n"

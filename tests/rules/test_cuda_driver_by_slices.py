@@ -55,7 +55,6 @@ CLASSES = [
     device_class("amd", selector="device.driver == 'gpu.amd.com'"),
 ]
 
-
 SLICE = [resource_slice("n0", "n0", attributes={"driverVersion": "535.54.3"})]
 
 

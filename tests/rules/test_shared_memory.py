@@ -17,8 +17,6 @@ from webhook.model.quantity import parse_quantity
 from webhook.rules.shared_memory import RULE
 
 OURS = "gpu-policy-shm"
-
-
 AT_SHM = {"name": OURS, "mountPath": "/dev/shm"}
 
 

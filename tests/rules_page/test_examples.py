@@ -22,7 +22,6 @@ spec:
     - {name: trainer, image: "train:1", resources: {limits: {nvidia.com/gpu: 1}}}
 """
 
-
 DEPLOYMENT = """
 apiVersion: apps/v1
 kind: Deployment

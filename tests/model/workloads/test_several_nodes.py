@@ -25,8 +25,6 @@ GROUPS = {
 }
 NCCL = policy({"ncclEnv": {"env": {"NCCL_DEBUG": "WARN"}}})
 TEMPLATE = {"spec": {"containers": [{"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}}
-
-
 OTHERS = ("Job", "CronJob", "LLMInferenceService", "LLMInferenceServiceConfig", "NIMService", "NIMPipeline")
 """Kinds of which it depends on the object."""
 
