@@ -70,7 +70,7 @@ class Connection(asyncio.Protocol):
         self._clients = clients
         self._settings = clients.settings
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = clients.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._tls = clients.certificates.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._parser = httptools.HttpRequestParser(self)
         self._sends_ahead = False
         self._await(_State.HANDSHAKE, self._settings.handshake_seconds)
@@ -139,7 +139,7 @@ class Connection(asyncio.Protocol):
             return False
         finally:
             self._flush()
-        self.objection = self._clients.objection(self._tls)
+        self.objection = self._clients.certificates.objection(self._tls)
         self._await(_State.IDLE, self._settings.keepalive_seconds)
         return True
 

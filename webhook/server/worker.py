@@ -68,7 +68,7 @@ class Clients:
         self.is_stopping = False
         """Whether no connection is accepted any more."""
         self._application = application
-        self._certificates = certificates
+        self.certificates = certificates
         self._next_complaint = 0.0
         self._pool = ThreadPoolExecutor(settings.threads, "decide")
         self._connections: dict[Connection, None] = {}
@@ -88,19 +88,12 @@ class Clients:
         """Seconds for a request that begins now, and for taking an answer."""
         return GOODBYE_SECONDS if self.is_stopping else self.settings.request_seconds
 
-    def context(self) -> ssl.SSLContext:
-        return self._certificates.context()
-
     def complain(self, peer: Any, error: Exception) -> None:
         """Log why a handshake failed, at most every 10 s: most often the caBundle does not fit the certificate."""
         now = time.monotonic()
         if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError) and now >= self._next_complaint:
             self._next_complaint = now + _COMPLAINT_SECONDS
             log.warning("TLS handshake with %s failed: %s", peer, error)
-
-    def objection(self, tls: ssl.SSLObject) -> str:
-        """Why this client's reviews are not answered; looked at once for all requests of a connection."""
-        return self._certificates.objection(tls)
 
     def enter(self, connection: Connection) -> None:
         self._connections[connection] = None
