@@ -152,6 +152,9 @@ CLASSES = {
     ("resource.k8s.io", "resourceclaims"),
     ("resource.k8s.io", "resourceclaimtemplates"),
     ("resource.k8s.io", "resourceslices"),
+    ("karpenter.sh", "nodepools"),
+    ("karpenter.k8s.aws", "ec2nodeclasses"),
+    ("karpenter.k8s.gcp", "gcenodeclasses"),
 }
 SCALERS = {("autoscaling", "horizontalpodautoscalers"), ("keda.sh", "scaledobjects")}
 READ = {("", "nodes"), ("", "pods"), *CLASSES, *SCALERS, *((kind.group, kind.resource) for kind in WORKLOADS.values())}

@@ -90,6 +90,9 @@ READING = {
         "resourceclaims",
         "resourceclaimtemplates",
         "resourceslices",
+        "nodepools",
+        "ec2nodeclasses",
+        "gcenodeclasses",
     )
     for verb in ("list", "watch")
 } | {("ClusterRole", f"{kind}webhookconfigurations", "gpu-policy", "get") for kind in ("mutating", "validating")}

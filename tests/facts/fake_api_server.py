@@ -14,6 +14,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import yaml
 
+from webhook.facts.live import MAKERS
+
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
@@ -90,6 +92,7 @@ class FakeApiServer(ThreadingHTTPServer):
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Request)
         followed = (NODES, RUNTIME_CLASSES, PRIORITY_CLASSES, DEVICE_CLASSES, CLAIMS, TEMPLATES, SLICES, PODS)
+        followed += tuple(path for path, *_ in MAKERS.values())
         self.objects: dict[str, list[dict[str, Any]]] = {path: [] for path in followed}
         self.instead: dict[str, Answer] = {}
         """What stands in for a path, for lists and watches."""

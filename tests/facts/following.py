@@ -26,6 +26,9 @@ OTHERS_FOLLOWED = "; ".join(
         "resourceclaims",
         "resourceclaimtemplates",
         "resourceslices",
+        "nodepools",
+        "ec2nodeclasses",
+        "gcenodeclasses",
     )
 )
 

@@ -277,6 +277,9 @@ def _of_policy(policies: Path | None, namespace: str) -> _OfPolicy:
 
 def _kinds(inventory: Path | None, kubeconfig: Path | None, policy: _OfPolicy) -> "list[NodeKind]":
     from webhook.audit.node_kinds import node_kinds
+    from webhook.facts.made_pools import known_pools
 
     cluster = background_of(inventory, kubeconfig, policy.accelerators).facts.cluster
-    return node_kinds(cluster.nodes.values(), policy.pools, policy.accelerators, policy.tables)
+    return node_kinds(
+        cluster.nodes.values(), known_pools(policy.pools, cluster.made), policy.accelerators, policy.tables
+    )

@@ -22,7 +22,7 @@ INVENTORY = click.option(
     type=PATH,
     help="File with facts about the cluster: the output of "
     "`kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`, with `deviceclasses`, "
-    "`resourceclaimtemplates`, `resourceclaims` and `resourceslices` in the list if the cluster has them.",
+    "`resourceclaimtemplates`, `resourceclaims`, `resourceslices` and `nodepools` in the list if the cluster has them.",
 )
 KUBECONFIG = click.option("--kubeconfig", type=PATH, help="Kubeconfig of the cluster from which facts are read.")
 STRICT = click.option(

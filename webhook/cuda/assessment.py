@@ -86,6 +86,8 @@ class NodeVerdict:
         what = "a node of a DeviceClass" if self.nodes.by_claim else "a pool"
         if self.nodes.made_by:
             return f"a node that {self.nodes.made_by} makes"
+        if self.nodes.pool:
+            what = f"a node that {self.nodes.pool} makes"
         if count:
             state = "starting " if self.nodes.state is NodeClassState.STARTING else ""
             what = f"{count} {state}{'node' if count == 1 else 'nodes'}"

@@ -17,6 +17,7 @@ from webhook.doctor.installation import (
     changed_at,
     selects,
 )
+from webhook.facts.live import MAKERS
 from webhook.kubernetes.api_errors import RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.model.pod_groups import GROUP_KINDS
@@ -75,6 +76,9 @@ def _rows(workload: WebhookDeployment, place: Place) -> Iterator[tuple[tuple[str
     for resource in ("resourceclaimtemplates", "resourceclaims"):
         yield _READ, "resource.k8s.io", resource, "the rule tolerations asks which GPUs pods claim"
     yield _READ, "resource.k8s.io", "resourceslices", "rules ask how many GPUs nodes offer for claims"
+    for path, *_ in MAKERS.values():
+        group, _, resource = path.removeprefix("/apis/").split("/")
+        yield _READ, group, resource, "rules ask which nodes Karpenter may make"
     yield ("get",), "", "pods", "exceptions of a pod hold for the claims that are made for it"
     keeps, secret = workload.keeps_certificates, workload.certificate_secret
     if keeps or "registration" in workload.arguments:

@@ -33,10 +33,11 @@ _LONGEST_EXCEPTED = 1_000
 
 
 def facts_under(policy: Policy, facts: ClusterFacts) -> ClusterFacts:
-    """The facts with the node pools, and the taints that go away by themselves, which the policy declares."""
+    """The facts with the taints that go away by themselves which the policy declares, and with all node pools."""
     if policy.transient_taints:
         facts = replace(facts, transient=policy.transient_taints)
-    return facts.with_pools(policy.node_pools, policy.accelerators) if policy.node_pools else facts
+    has_pools = policy.node_pools or facts.cluster.made
+    return facts.with_pools(policy.node_pools, policy.accelerators) if has_pools else facts
 
 
 def ask_mutators(stage: Iterable[ConfiguredRule], pod: Pod, facts: Facts, findings: list[Finding]) -> list[Injection]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Protocol
 
+from webhook.facts.made_pools import BY_NODE_POOLS, WHOLE_GPUS, known_pools
 from webhook.facts.node_index import Mask, NodeTable, changing_nodes, pool_table
 from webhook.facts.slice_index import SliceTable
 from webhook.facts.snapshot import EMPTY, Snapshot
@@ -81,7 +82,8 @@ class ClusterFacts:
         return cls(Snapshot.of(*objects, accelerators=accelerators, **others))
 
     def with_pools(self, pools: tuple[NodePool, ...], accelerators: Accelerators = BUILT_IN) -> "ClusterFacts":
-        """These facts with node pools as further nodes, which count as 0 nodes each."""
+        """These facts with node pools as further nodes, which count as 0 nodes each: these, and those of NodePools."""
+        pools = known_pools(pools, self.cluster.made) if self.cluster.made else pools
         changing = tuple([pool for pool in pools if pool.next is not None])
         return replace(self, pools=pool_table(pools, accelerators) if pools else None, changing=changing)
 
@@ -291,10 +293,21 @@ class ClusterFacts:
             found = (*found, NodeClass({}, (), claimable, count=0, by_claim=True))
         if self.pools is not None:
             found = (*found, *self.pools.classes(nodes_for(self.pools, pod, runtime_class)))
-        if not self.is_still and table.maker and may_get_new_node(pod):
+        maker = "" if self.is_still else self._other_maker(table, pod)
+        if maker and may_get_new_node(pod):
             resources = frozenset([gpu.resource for gpu in pod.accelerators])
-            found = (*found, NodeClass(_gpu_names(pod, found), (), resources, count=0, made_by=table.maker))
+            found = (*found, NodeClass(_gpu_names(pod, found), (), resources, count=0, made_by=maker))
         return found
+
+    def _other_maker(self, table: NodeTable, pod: Pod) -> str:
+        """An autoscaler that may make nodes of which no NodePool tells; empty for none.
+
+        NodePools tell of whole GPUs, and not how device plugins divide them.
+        """
+        resources = (gpu.resource for gpu in pod.accelerators)
+        are_known = self.pools is not None or not self.cluster.made
+        are_told = bool(self.cluster.node_pools) and are_known and WHOLE_GPUS.issuperset(resources)
+        return next((one for one in table.makers if not (are_told and one in BY_NODE_POOLS)), "")
 
     def _claimable_devices(self, pod: Pod) -> frozenset[str]:
         """The extended resources in the pod's requests that belong to a DeviceClass, or may; most pods have none.

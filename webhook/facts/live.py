@@ -29,6 +29,12 @@ _VERSIONS = ("v1", "v1beta2", "v1beta1")
 CLAIMS = {CLAIM: "resourceclaims", TEMPLATE: "resourceclaimtemplates"}
 """Kind of claims and of templates of claims -> resource name."""
 SLICES = "resourceslices"
+MAKERS = {
+    "node_pools": ("/apis/karpenter.sh/v1/nodepools", "/apis/karpenter.sh/v1beta1/nodepools"),
+    "ec2_node_classes": ("/apis/karpenter.k8s.aws/v1/ec2nodeclasses", "/apis/karpenter.k8s.aws/v1beta1/ec2nodeclasses"),
+    "gce_node_classes": ("/apis/karpenter.k8s.gcp/v1alpha1/gcenodeclasses",),
+}
+"""What says which nodes Karpenter may make: part of a snapshot -> the paths of its versions."""
 
 
 def claim_paths(resource: str) -> tuple[str, ...]:
@@ -98,6 +104,7 @@ class LiveFacts:
                 optional=True,
                 is_dispensable=True,
             ),
+            *(self._of_classes(kind, paths, EMPTY, is_dispensable=True) for kind, paths in MAKERS.items()),
         )
         self._watches = tuple(Watch(resource, server, clock, timing) for resource in resources)
 
@@ -123,7 +130,14 @@ class LiveFacts:
     def _read_nodes(self, raws: Iterable[object]) -> Snapshot:
         return self._snapshot.with_nodes(raws)  # waits for the API server; no other thread changes nodes
 
-    def _of_classes(self, kind: str, paths: tuple[str, ...], without_right: Snapshot | None = None) -> WatchedResource:
+    def _of_classes(
+        self,
+        kind: str,
+        paths: tuple[str, ...],
+        without_right: Snapshot | None = None,
+        *,
+        is_dispensable: bool = False,
+    ) -> WatchedResource:
         return self._followed(
             paths,
             partial(EMPTY.with_classes, kind),
@@ -132,6 +146,7 @@ class LiveFacts:
             lambda snapshot, raw: snapshot.without_class(kind, raw["metadata"]["name"]),
             without_right=without_right,
             optional=True,
+            is_dispensable=is_dispensable,
         )
 
     def _of_claims(self, kind: str) -> WatchedResource:

@@ -8,10 +8,12 @@ has bounds; so pods cannot make it grow. Node pools are a table as well, each as
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, reduce
-from operator import or_
+from operator import and_, or_
 from typing import Any, TypeVar
 
 from webhook.facts.nodes import Node, node_from_raw
+from webhook.gpus.gpu_catalogue import CATALOGUE
+from webhook.gpus.gpu_names import INSTANCE_TYPE
 from webhook.gpus.gpu_shares import SHAREABLE, share_of
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import matcher
@@ -29,7 +31,7 @@ NAME_FIELD = "metadata.name"
 _MOST_ANSWERS = 256
 """Most answers that a table keeps."""
 _MOST_TOLERATIONS = 32
-"""Most tolerations of a pod whose answer is kept."""
+"""Most tolerations, or values of a label, of a pod whose answer is kept."""
 
 _Answer = TypeVar("_Answer")
 
@@ -71,9 +73,9 @@ class NodeTable:
         return any(share.fault or any(share.part(resource) < 1 for resource in SHAREABLE) for share in shares)
 
     @cached_property
-    def maker(self) -> str:
-        """An autoscaler that may make nodes of other kinds; empty where no node shows one."""
-        return next((node.maker for node in self.nodes.values() if node.maker), "")
+    def makers(self) -> tuple[str, ...]:
+        """The autoscalers that may make nodes of other kinds, as far as nodes show any."""
+        return tuple(dict.fromkeys(node.maker for node in self.nodes.values() if node.maker))
 
     def without_taints(self, globs: tuple[str, ...]) -> "NodeTable":
         """The table in which taints with these keys go away by themselves; itself where no node has one."""
@@ -260,6 +262,28 @@ class NodeTable:
         return self._kept((mask, "rooms", *amounts.items()), found)
 
 
+class PoolTable(NodeTable):
+    """Pools, of whose labels some have no single value. There are few of them, so each is asked."""
+
+    def label_values(self, key: str) -> Iterable[str]:
+        known = [one for node in self.nodes.values() if node.open for one in node.open.required]
+        listed = [value for one in known if one.key == key and one.operator == Operator.IN for value in one.values]
+        return [*super().label_values(key), *listed]
+
+    def labelled(self, key: str, values: Iterable[str | None]) -> Mask:
+        return self._meeting(Expression(key, Operator.IN, tuple(value for value in values if value is not None)))
+
+    def meeting(self, expressions: Iterable[Expression]) -> Mask:
+        return reduce(and_, map(self._meeting, expressions), self.everything)
+
+    def _meeting(self, wanted: Expression) -> Mask:
+        def found() -> Mask:
+            nodes = enumerate(self.nodes.values())
+            return mask_of([at for at, node in nodes if node.may_meet(wanted)], len(self.nodes))
+
+        return self._kept(wanted, found) if len(wanted.values) <= _MOST_TOLERATIONS else found()
+
+
 def mask_of(places: Iterable[int], size: int) -> Mask:
     """The set of the nodes at these positions, all below `size`."""
     bits = bytearray(size // 8 + 1)
@@ -278,7 +302,8 @@ def is_by_dra(pod: Pod, resource: str) -> bool:
 def pool_table(pools: tuple[NodePool, ...], accelerators: Accelerators = BUILT_IN) -> NodeTable:
     """Pools as if each were a node. The pool may have no node at the moment, so its class counts 0 nodes."""
     nodes = [node for pool in pools if (node := _node(pool, accelerators)) is not None]
-    return NodeTable({node.name: node for node in nodes})
+    table = NodeTable if all(node.open is None for node in nodes) else PoolTable
+    return table({node.name: node for node in nodes})
 
 
 def _node(pool: NodePool, accelerators: Accelerators) -> Node | None:
@@ -292,7 +317,14 @@ def _node(pool: NodePool, accelerators: Accelerators) -> Node | None:
         "status": {"capacity": dict.fromkeys(pool.gpu_resources, str(pool.gpus or 0))},
     }
     node = node_from_raw(raw, accelerators)
-    return None if node is None else replace(node, kind=replace(node.kind, count=0), is_declared=True)
+    if node is None:
+        return None
+    labels, models = node.kind.labels, pool.open.models if pool.open else frozenset()
+    machine = node.label(INSTANCE_TYPE) if models and CATALOGUE.models_at(labels) - models else None
+    if machine is not None:  # the name of the GPU does not tell its model, and the machine type does
+        labels = {**labels, INSTANCE_TYPE: machine}
+    kind = replace(node.kind, labels=labels, count=0, pool=pool.made_by)
+    return replace(node, kind=kind, is_declared=True, open=pool.open)
 
 
 def changing_nodes(

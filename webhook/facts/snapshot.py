@@ -4,19 +4,27 @@ A snapshot never changes. A change in the cluster makes a new snapshot, which sh
 rules cannot see, such as a node's heartbeat, gives the snapshot itself, with the indexes that it has built.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from webhook.facts.claim_index import ClaimTable
+from webhook.facts.made_pools import (
+    UNKNOWN_CLASS,
+    NodeClassSays,
+    NodeTemplate,
+    node_class_from_raw,
+    node_pool_from_raw,
+    pools_of,
+)
 from webhook.facts.node_index import NodeTable
 from webhook.facts.nodes import Node, node_from_raw, text_of
 from webhook.facts.slice_index import SliceTable
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, TEMPLATE, ResourceClaim
 from webhook.model.json_parts import listed, mapped, part, text
-from webhook.model.node import PriorityClass, RuntimeClass, toleration_from_raw
+from webhook.model.node import NodePool, PriorityClass, RuntimeClass, toleration_from_raw
 from webhook.model.resource_slices import DeviceClass, device_class_from_raw
 from webhook.model.selectors import Expression, Operator
 from webhook.model.workloads import RUNTIMES
@@ -48,6 +56,12 @@ class Snapshot:
     """Nodes that were left out because they have no name."""
     accelerators: Accelerators = BUILT_IN
     """Tells which resources of nodes are GPUs."""
+    node_pools: Mapping[str, NodeTemplate] = field(default_factory=dict)
+    """The NodePools of Karpenter by name."""
+    ec2_node_classes: Mapping[str, NodeClassSays] = field(default_factory=dict)
+    gce_node_classes: Mapping[str, NodeClassSays] = field(default_factory=dict)
+    made: tuple[NodePool, ...] = ()
+    """The nodes that NodePools may make with their node classes."""
     runtimes: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     """The runtimes of Trainer, by namespace and name. Replicas know none: they do not read such objects."""
 
@@ -61,12 +75,16 @@ class Snapshot:
         claims: Iterable[object] = (),
         templates: Iterable[object] = (),
         slices: Iterable[object] = (),
+        node_pools: Iterable[object] = (),
+        ec2_node_classes: Iterable[object] = (),
+        gce_node_classes: Iterable[object] = (),
         *,
         accelerators: Accelerators = BUILT_IN,
     ) -> "Snapshot":
         """The snapshot of these objects, as the API server gives them; `accelerators` says which resources are GPUs."""
         snapshot = EMPTY.with_accelerators(accelerators).with_nodes(nodes)
-        for kind, found in zip(_CLASSES, (runtime_classes, priority_classes, device_classes), strict=True):
+        by_kind = (runtime_classes, priority_classes, device_classes, node_pools, ec2_node_classes, gce_node_classes)
+        for kind, found in zip(_CLASSES, by_kind, strict=True):
             snapshot = snapshot.with_classes(kind, found)
         for kind, raws in ((CLAIM, list(claims)), (TEMPLATE, list(templates))):
             snapshot = snapshot.with_claims(kind, raws) if raws else snapshot  # a file without any need not have all
@@ -124,7 +142,16 @@ class Snapshot:
 
     def _but(self, **parts: Any) -> "Snapshot":
         """The snapshot with these parts; the snapshot itself where they are as before."""
-        return self if all(getattr(self, name) == part for name, part in parts.items()) else replace(self, **parts)
+        if all(getattr(self, name) == part for name, part in parts.items()):
+            return self
+        changed = replace(self, **parts)
+        return changed if parts.keys().isdisjoint(MAKING_KINDS) else replace(changed, made=tuple(changed._made()))
+
+    def _made(self) -> Iterator[NodePool]:
+        classes = {"EC2NodeClass": self.ec2_node_classes, "GCENodeClass": self.gce_node_classes}
+        for _, template in sorted(self.node_pools.items()):
+            kind, name = template.node_class
+            yield from pools_of(template, classes.get(kind, {}).get(name, UNKNOWN_CLASS))
 
     def with_classes(self, kind: str, raws: Iterable[object] | None) -> "Snapshot":
         """The snapshot with all classes of a kind, a key of `_CLASSES`; None where DeviceClasses are not known."""
@@ -254,5 +281,14 @@ _CLASSES: Mapping[str, Callable[[object], tuple[str, object] | None]] = {
     "runtime_classes": runtime_class_from_raw,
     "priority_classes": priority_class_from_raw,
     "device_classes": device_class_from_raw,
+    "node_pools": node_pool_from_raw,
+    "ec2_node_classes": node_class_from_raw,
+    "gce_node_classes": node_class_from_raw,
 }
 """Part of a snapshot -> reader of the name and the value of one object; None where it has no name."""
+MAKING_KINDS = {
+    "node_pools": ("karpenter.sh", "NodePool"),
+    "ec2_node_classes": ("karpenter.k8s.aws", "EC2NodeClass"),
+    "gce_node_classes": ("karpenter.k8s.gcp", "GCENodeClass"),
+}
+"""What says which nodes Karpenter may make: part of a snapshot -> API group and kind."""

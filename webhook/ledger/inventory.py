@@ -1,6 +1,6 @@
 """A cluster written down in a file, as `kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`
 prints it; on clusters with dynamic resource allocation `deviceclasses`, `resourceclaimtemplates`, `resourceclaims` and
-`resourceslices` belong to it.
+`resourceslices` belong to it, and with Karpenter `nodepools`.
 
 It stands in for a live cluster on laptops, in tests and in audits. Lists, single objects, several documents and JSON
 are read; other kinds are ignored.
@@ -15,6 +15,7 @@ import orjson
 import yaml
 
 from webhook.facts.facts import ClusterFacts
+from webhook.facts.made_pools import faults_of
 from webhook.facts.snapshot import Snapshot
 from webhook.ledger.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -27,7 +28,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o yaml` prints: a List with items"
 
-OBJECT_KINDS = (
+_READ_KINDS = (
     "Node",
     "RuntimeClass",
     "PriorityClass",
@@ -35,9 +36,13 @@ OBJECT_KINDS = (
     "ResourceClaim",
     "ResourceClaimTemplate",
     SLICE,
+    "NodePool",
+    "EC2NodeClass",
+    "GCENodeClass",
     "Pod",
 )
-"""Kinds of the objects that are read."""
+OBJECT_KINDS = (*_READ_KINDS, "AKSNodeClass", "NodeClass")
+"""Kinds of the objects that belong to an inventory; classes of AKS and of EKS Auto Mode say nothing that rules ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,13 @@ def read_inventory(
                 objects[kind].append(item)
     found = inventory_of(objects, accelerators)
     repetitions = (f"{one.message(1)}; the last value counts" for one in repeated)
-    return replace(found, left_out=(*repetitions, *_nameless(objects), *found.pods.left_out))
+    left_out = (*repetitions, *_nameless(objects), *faults_of(found.facts.cluster.node_pools), *found.pods.left_out)
+    return replace(found, left_out=left_out)
 
 
 def inventory_of(objects: Mapping[str, Sequence[Any]], accelerators: Accelerators = BUILT_IN) -> Inventory:
     """The cluster with these objects of each of `OBJECT_KINDS`."""
-    *of_snapshot, raw_pods = (objects[kind] for kind in OBJECT_KINDS)
+    *of_snapshot, raw_pods = (objects[kind] for kind in _READ_KINDS)
     facts = ClusterFacts(Snapshot.of(*of_snapshot, accelerators=accelerators))
     pods = StaticPods(raw_pods, accelerators=accelerators, claims=objects["ResourceClaim"], known=facts)
     return Inventory(facts, pods)

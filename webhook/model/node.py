@@ -187,7 +187,8 @@ class NodeClass:
     containerd 2 or CRI-O 1.31). `by_claim`: the class stands for unknown nodes with the devices of a DeviceClass.
     `by_slices` is what their ResourceSlices say of the NVIDIA driver; None where they offer no GPU by slices.
     `transient_taint` is the key of a taint that keeps pods away and goes away by itself; empty for none. `made_by`: the
-    class stands for unknown nodes that this autoscaler may make.
+    class stands for unknown nodes that this autoscaler may make. `pool` is the object that makes such nodes, such as
+    NodePool inference; empty for other nodes, and for pools that a policy declares.
     """
 
     labels: Mapping[str, str]
@@ -199,6 +200,7 @@ class NodeClass:
     by_slices: SliceDriver | None = None
     transient_taint: str = ""
     made_by: str = ""
+    pool: str = ""
     _hash: int = field(init=False, compare=False, repr=False)
     """Computed once: answers about classes are looked up for every pod."""
 
@@ -215,10 +217,21 @@ class NodeClass:
         return NodeClassState.STARTING if self.transient_taint else NodeClassState.SERVING
 
     @property
+    def maker(self) -> str:
+        """Who may make such nodes: an object that says which, or an autoscaler; empty where nobody is known to."""
+        return self.pool or self.made_by
+
+    @property
     def may_offer(self) -> bool:
         """Whether nodes without ResourceSlices of GPUs may get some: pools, and nodes whose GPUs nobody offers yet."""
         is_open = self.by_slices is None and not self.by_claim and bool(self.count) != bool(self.gpu_resources)
         return is_open and (not self.count or any(key in self.labels for key in GPU_NAME_LABELS))
+
+
+def makers_of(classes: Iterable[NodeClass]) -> str:
+    """Who may make nodes of one of these classes, in words; empty where nobody is known to."""
+    first, *others = list(dict.fromkeys(one.maker for one in classes if one.maker)) or [""]
+    return f"{first} or another" if others else first
 
 
 GPU_NAME_LABELS: tuple[str, ...] = (
@@ -250,6 +263,24 @@ other nodes leave them out, since nodes of one GPU model may have many of their 
 CUDA_LABELS = "nvidia.com/cuda."
 """Prefix of the labels of a driver, and of the newest CUDA that it reports."""
 
+_DRIVER_PARTS = (
+    ("nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major"),
+    ("nvidia.com/cuda.driver-version.minor", "nvidia.com/cuda.driver.minor"),
+    ("nvidia.com/cuda.driver-version.revision", "nvidia.com/cuda.driver.rev"),
+)
+"""Labels of the three numbers in a driver version: the present label, and the deprecated one."""
+
+
+def driver_labels(version: str) -> dict[str, str]:
+    """The labels that GPU Feature Discovery publishes for a driver version, or for what is known of a branch."""
+    numbers = version.split(".")
+    if len(numbers) == 1:
+        return dict.fromkeys(_DRIVER_PARTS[0], version)
+    labels = {"nvidia.com/cuda.driver-version.full": version}
+    for keys, number in zip(_DRIVER_PARTS, (*numbers, "")[:3], strict=True):
+        labels |= dict.fromkeys(keys, number)
+    return labels
+
 
 @dataclass(frozen=True, slots=True)
 class NextDriver:
@@ -270,12 +301,27 @@ class NextDriver:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenLabels:
+    """What is known of labels whose values differ between the nodes of a pool.
+
+    A label with a key in `required` meets these expressions. One that matches a glob of `keys` may have any value, as
+    far as it names none but these `models` of GPUs; empty models stand for unknown ones. No node has any other label.
+    """
+
+    required: tuple[Expression, ...] = ()
+    keys: tuple[str, ...] = ()
+    models: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class NodePool:
-    """Nodes that a policy declares, because autoscaling may have removed all of them.
+    """Nodes that a policy declares, because autoscaling may have removed all of them, or that an autoscaler may make.
 
     `labels` are all labels of its nodes, sorted by key; `gpus` is the number of GPUs on each node, None where it is not
     declared. `next` is the driver that they will have one day; None where no change is declared. Existing nodes belong
     to the pool if they have all labels of `members`, and none does if it is empty; `members` alone makes no other pool.
+    `made_by` is the object that makes the nodes, such as NodePool inference, which makes others, too; `open` says what
+    is known of their other labels. Both are empty for a pool that a policy declares.
     """
 
     name: str
@@ -285,6 +331,8 @@ class NodePool:
     gpus: int | None = None
     next: NextDriver | None = None
     members: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    made_by: str = ""
+    open: OpenLabels | None = None
 
     def __hash__(self) -> int:
         return hash(self.name)  # pools are looked up on every review, and those of one policy differ in their names

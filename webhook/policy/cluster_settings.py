@@ -30,7 +30,7 @@ from webhook.model.accelerators import (
     accelerators_in,
 )
 from webhook.model.globs import is_glob
-from webhook.model.node import CUDA_LABELS, NextDriver, NodePool, Taint
+from webhook.model.node import CUDA_LABELS, NextDriver, NodePool, Taint, driver_labels
 from webhook.model.shape import spelled
 from webhook.model.versions import parse_version
 from webhook.policy.exception_times import read_instant, told
@@ -170,13 +170,6 @@ ARCH = "kubernetes.io/arch"
 PRESENT = "nvidia.com/gpu.present"
 OS = "kubernetes.io/os"
 
-_DRIVER_PARTS = (
-    ("nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major"),
-    ("nvidia.com/cuda.driver-version.minor", "nvidia.com/cuda.driver.minor"),
-    ("nvidia.com/cuda.driver-version.revision", "nvidia.com/cuda.driver.rev"),
-)
-"""Labels of the three numbers in a driver version: the present label, and the deprecated one."""
-
 _OLDEST_BRANCH = 100
 """The least first number of a driver version. A smaller number is most likely a version of CUDA."""
 
@@ -221,7 +214,7 @@ class NextDriverSettings(CamelModel):
     def change(self, members: Mapping[str, str]) -> NextDriver:
         """The change as a value, for a pool whose existing nodes have the labels `members`."""
         begins = read_instant(self.from_).begins
-        labels, own = _driver_labels(self.driver), sorted(members.items())
+        labels, own = driver_labels(self.driver), sorted(members.items())
         return NextDriver(self.driver, begins, _day(begins), tuple(labels.items()), tuple(own))
 
 
@@ -339,7 +332,7 @@ class PoolSettings(CamelModel):
         """The labels that follow from settings: key -> setting and value."""
         labels: dict[str, tuple[str, str]] = {}
         if self.driver is not None:
-            labels |= {key: ("driver", value) for key, value in _driver_labels(self.driver).items()}
+            labels |= {key: ("driver", value) for key, value in driver_labels(self.driver).items()}
         if self.product is not None:
             labels["nvidia.com/gpu.product"] = ("product", self.product)
         if self.gpus is not None and self._is_nvidia:
@@ -347,17 +340,6 @@ class PoolSettings(CamelModel):
         if self.arch is not None:
             labels[ARCH] = ("arch", self.arch)
         return labels
-
-
-def _driver_labels(version: str) -> dict[str, str]:
-    """The labels that GPU Feature Discovery publishes for a driver version, or for what is known of a branch."""
-    numbers = version.split(".")
-    if len(numbers) == 1:
-        return dict.fromkeys(_DRIVER_PARTS[0], version)
-    labels = {"nvidia.com/cuda.driver-version.full": version}
-    for keys, number in zip(_DRIVER_PARTS, (*numbers, "")[:3], strict=True):
-        labels |= dict.fromkeys(keys, number)
-    return labels
 
 
 def as_declared(pool: NodePool) -> dict[str, object]:

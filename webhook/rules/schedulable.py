@@ -1,10 +1,11 @@
 """A GPU pod that no node could ever run is reported with the reason, instead of staying Pending for ever.
 
-What the pod wants is compared with the labels, taints and allocatable resources of all nodes, and of `nodePools`, as if
-they were empty. What is in use does not matter, nor do cordons and taints of nodes that start, are not ready or will be
-removed. Where an autoscaler makes nodes of new kinds (Karpenter, EKS Auto Mode, GKE Autopilot and auto-provisioning,
-AKS node auto-provisioning, Cast AI), and where nodes start, there is one sentence of advice instead. Another value,
-label or resource is suggested only if the pod would then fit.
+What the pod wants is compared with the labels, taints and allocatable resources of all nodes, of `nodePools`, and of
+what NodePools of Karpenter may make ([node pools](#nodepools-of-karpenter)), as if they were empty. What is in use does
+not matter, nor do cordons and taints of nodes that start, are not ready or will be removed. Where an autoscaler makes
+nodes of new kinds of which no NodePool tells (GKE Autopilot and auto-provisioning, Cast AI, and Karpenter if its
+NodePools are not known), and where nodes start, there is one sentence of advice instead. Another value, label or
+resource is suggested only if the pod would then fit.
 
 A workload is told if a rolling update could not end because it needs more pods (maxSurge) than the nodes of today hold,
 and if its autoscaler may want more (maxReplicas).
@@ -27,7 +28,7 @@ from functools import cache, partial
 from itertools import islice
 
 from webhook.model.claims import ClaimObject, claims_of
-from webhook.model.node import NodeClass, NodeClassState
+from webhook.model.node import NodeClass, NodeClassState, makers_of
 from webhook.model.pod import Pod
 from webhook.model.requirements import placed, requiring
 from webhook.model.selectors import Expression, Operator
@@ -87,7 +88,7 @@ def _on_nodes(pod: Pod, feasible: Sequence[NodeClass], facts: Facts) -> Iterator
         are = "starts or is" if nodes == "1 node" else "start or are"
         found = f"waits for {nodes} that {are} maintained (taint {cut(taint)})"
         yield Advice("spec", found, "Wait; the taint goes away by itself", follows_nodes=True)
-    elif maker := next((one.made_by for one in feasible if one.made_by), ""):
+    elif maker := makers_of(feasible):
         asks = few([asked(name, count) for name, count in pod.gpus.items()])
         found = f"no node of today fits it ({asks}); one that {maker} makes may"
         yield Advice("spec", found, f"If none comes, see which nodes {maker} may make", follows_nodes=True)

@@ -107,7 +107,7 @@ def _steering(
     by_cause = [
         (nodes[at].labels, cause) for of_rule in causes for at, cause in enumerate(of_rule) if cause is not None
     ]
-    are_made = [bool(nodes[at].made_by) for at in suitable]
+    are_made = [bool(nodes[at].maker) for at in suitable]
     is_about_images = not holds and OF_IMAGES.issuperset(cause for _, cause in by_cause)
     is_made = all(are_made) if is_about_images else any(are_made)
     known = [nodes[at].labels for at in suitable if not nodes[at].made_by]

@@ -252,7 +252,7 @@ class PolicyView:
         before, after = cluster.policies(policy)
         self.now, self.then = PolicyMoment(before, cluster.before), PolicyMoment(after, cluster.after)
         nodes, pools = (cluster.groups(*tables) for tables in zip(self.now.tables, self.then.tables, strict=True))
-        names = [name.removeprefix("pool ") for name in self.now.tables[1].nodes]
+        names = [name.removeprefix("pool ").partition(" (")[0] for name in self.now.tables[1].nodes]
         self.groups = list(nodes)
         for group in pools:
             one_by_one = ((at, name) for at, name in enumerate(names) if group.members >> at & 1)

@@ -15,7 +15,7 @@ from webhook.audit.quota_report import quotas_of_objects
 from webhook.engine.quota_requests import entered, requests_of_pod
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.snapshot import EMPTY
+from webhook.facts.snapshot import EMPTY, MAKING_KINDS
 from webhook.kubernetes.discovery import PODS, ApiResource
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.gpu_pods import COUNTING
@@ -115,6 +115,8 @@ class ClusterView:
         snapshot = snapshot.with_classes(
             "device_classes", self._all(GROUP, "DeviceClass", "which DeviceClasses there are")
         )
+        for part, (group, kind) in MAKING_KINDS.items():
+            snapshot = snapshot.with_classes(part, self._all(group, kind) or ())
         for kind in (CLAIM, TEMPLATE):
             snapshot = snapshot.with_claims(kind, self._all(GROUP, kind) or ())
         self._snapshot = snapshot.with_slices(self._all(GROUP, SLICE))

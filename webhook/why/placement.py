@@ -19,7 +19,7 @@ from webhook.facts.facts import ClusterFacts
 from webhook.facts.node_index import is_by_dra
 from webhook.model.edits import RequireNodes
 from webhook.model.json_parts import listed, mapped, part, text
-from webhook.model.node import NodeClass
+from webhook.model.node import NodeClass, makers_of
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.requirements import demand_of, is_extended
@@ -92,7 +92,7 @@ def _only_pools(pod: Pod, classes: Sequence[NodeClass]) -> Explanation:
     if any(one.by_claim for one in classes):
         message = f"it requests {wanted}, which only a DeviceClass gives, and no such device is allocated to it"
         return Explanation(ReasonCode.UNSCHEDULABLE, message, f"Wait until devices are free, or {_TELL}")
-    if maker := next((one.made_by for one in classes if one.made_by), ""):
+    if maker := makers_of(classes):
         message = f"no node of today fits its {wanted}; one that {maker} makes may"
         remedy = f"Wait until {maker} makes a node; if none comes, see which nodes it may make, or {_TELL}"
         return Explanation(ReasonCode.NODES_UNAVAILABLE, message, remedy)
