@@ -407,7 +407,7 @@ class LedgerMachine(RuleBasedStateMachine):
         for claim in claims:
             ledger = replica.ledgers.of(claim.quota.key)
             held = self.store.read(claim.quota.key, 1)
-            entries, gone = held.entries if held else Entries(), []
+            entries, gone = held.entries if held else Entries(), set()
             for uid in entries.by_uid:
                 is_known = (
                     replica.view.is_live(uid) or replica.view.is_gone(uid) or ledger.cache.outlasted(uid, self.now)
@@ -415,9 +415,9 @@ class LedgerMachine(RuleBasedStateMachine):
                 is_waiting = uid in replica.view.gated_among({uid}) and ledger.cache.outlasted(uid, self.now)
                 lives = uid in self.started or (uid in self.gated and not is_waiting)
                 if is_known and not lives:
-                    gone.append(uid)
+                    gone.add(uid)
             before = entries.changed({}, gone)
-            asked = Asked.by(claim, joined(claim.group, b"", before.remainders), before.remainders)
+            asked = Asked.by(claim, joined(claim.group, b"", before.remainders, gone), before.remainders)
             if asked.excesses(used(before.counts, claim.quota)):
                 return
         raise AssertionError("refused although there was room in every quota")

@@ -101,6 +101,17 @@ def test_a_group_that_does_not_fit_gets_nothing(sizes, verdict):
     assert book.entries == Entries()
 
 
+def test_the_room_of_a_group_counts_for_the_others_of_its_batch():
+    plan, asking = (
+        BatchPlan(Entries()),
+        ((1, QuotaRequest(EIGHT, demand(4), group=group(2))), (2, QuotaRequest(EIGHT, demand()))),
+    )
+    batch = [PendingEntry(uid(number), request, 9.0) for number, request in asking]
+    for pending in batch:
+        plan.consider(pending)
+    assert [plan.verdicts[id(one)] for one in batch] == [Granted(), exceeded(1, 8, 8)]
+
+
 def test_parts_are_held_apart_and_a_dry_run_holds_nothing():
     book, workers = Book(), group((3, 2), (1, 2))
     head = replace(workers, parts=workers.parts[::-1])
