@@ -60,6 +60,6 @@ def test_texts_of_rows_keep_to_their_cell(tmp_path: Path) -> None:
     )
     (tmp_path / "_cuda.yaml").write_text(
         "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUCudaTables\nmetadata: {name: _cuda}\nspec:\n"
-        '  drivers: [{branch: 650, cuda: "14.0", source: a | b, note: "two\\nlines \\e[31m", date: unknown}]\n'
+        '  drivers: [{branch: 650, cuda: "14.0", source: b, note: "a | two\\nlines \\e[31m", date: unknown}]\n'
     )
-    assert "| 650 | 14.0 |  |  | a \\| b; two lines \\x1b[31m |\n" in run("docs", "--policies", str(tmp_path)).stdout
+    assert "| 650 | 14.0 |  | a \\| two lines \\x1b[31m |\n" in run("docs", "--policies", str(tmp_path)).stdout

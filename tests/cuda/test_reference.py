@@ -18,12 +18,8 @@ def cells_of(line: str) -> list[str]:
 
 def test_the_matrix_shows_what_the_sources_say():
     lines = cuda_reference().splitlines()
-    first = next(at for at, line in enumerate(lines) if line.startswith("| CUDA | 410"))
-    head = cells_of(lines[first])
-    rows = [dict(zip(head, cells_of(line), strict=True)) for line in lines[first + 2 : lines.index("", first)]]
-    cells = {row["CUDA"]: row for row in rows if row}
-    assert cells["12.4"]["550"] == "N"
-    assert cells["12.4"]["535"] == "M"
-    assert cells["12.4"]["470"] == "F"
-    assert cells["13.0"]["560"] == ""
-    assert cells["13.4"]["535"] == "?"
+    first = next(at for at, line in enumerate(lines) if line.startswith("| CUDA | Native"))
+    rows = {cells_of(line)[0]: cells_of(line)[1:] for line in lines[first + 2 : lines.index("", first)]}
+    assert rows["12.4"] == ["from 550", "525-545", "470", ""]
+    assert rows["13.0"] == ["from 580", "", "535, 550, 565-575", ""]
+    assert rows["13.4"] == ["from 615", "580-610", "", "535, 550, 560-575"]

@@ -1,6 +1,8 @@
 """Writes docs/cuda.md: the guide, and the tables on which verdicts are based."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from webhook.cuda import DATA
 from webhook.cuda.checks import Verdict
@@ -14,6 +16,7 @@ from webhook.model.versions import Version, parse_version
 _FIRST_SHOWN = parse_version("10.0")
 _LAST_OF_BRANCH = 999
 """Stands for the newest driver of a branch."""
+_WAYS = ("Native", "Minor-version compatibility", "Forward compatibility only", "Not known")
 
 
 def cuda_reference(tables: CudaTables = SHIPPED) -> str:
@@ -34,38 +37,58 @@ def cuda_reference(tables: CudaTables = SHIPPED) -> str:
 
 def _matrix(tables: CudaTables) -> Iterator[str]:
     branches = [branch for branch in tables.drivers.rows if branch.cuda.at_least(_FIRST_SHOWN)]
-    shown = [cuda for cuda in tables.toolkits.minors if cuda.at_least(_FIRST_SHOWN)]
     yield (
         "\n### CUDA and driver branches\n\n"
-        "For the newest driver of each branch and a data-centre GPU that CUDA and driver know. **N** native, **M** by\n"
-        "minor-version compatibility, **F** by forward compatibility only (the image brings `cuda-compat`), **?** not\n"
-        "known, empty: does not run.\n"
+        "For the newest driver of each branch and a data-centre GPU that CUDA and driver know. The image does not run on\n"
+        "branches that its row does not name. Forward compatibility needs `cuda-compat` in the image.\n"
     )
     yield from _table(
-        ["CUDA", *(str(branch.number) for branch in branches)],
-        ([str(cuda), *(_cell(cuda, branch, tables) for branch in branches)] for cuda in shown),
+        ["CUDA", *_WAYS],
+        (
+            [str(cuda), *_branches([_way(cuda, branch, tables) for branch in branches], branches)]
+            for cuda in tables.toolkits.minors
+            if cuda.at_least(_FIRST_SHOWN)
+        ),
     )
 
 
-def _cell(cuda: Version, branch: Branch, tables: CudaTables) -> str:
+def _branches(found: Sequence[str], branches: Sequence[Branch]) -> Iterator[str]:
+    """The branches on which a CUDA version runs in each way; what follows each other is one range."""
+    numbers = [branch.number for branch in branches]
+    for way in _WAYS:
+        ranges = []
+        for one, group in groupby(zip(found, numbers, strict=True), itemgetter(0)):
+            run = [number for _, number in group]
+            if one == way:
+                is_open = run[-1] == numbers[-1] and way == "Native"
+                ranges.append(f"from {run[0]}" if is_open else "-".join(dict.fromkeys((str(run[0]), str(run[-1])))))
+        yield ", ".join(ranges)
+
+
+def _way(cuda: Version, branch: Branch, tables: CudaTables) -> str:
     driver = Version((branch.number, _LAST_OF_BRANCH))
     offer = Offer(driver=driver, arch="amd64", is_data_center=True)
     verdict = judge(Need(BuiltFor.CUDA, cuda, "table", compat=Compat.YES), offer, tables).verdict
     if verdict is Verdict.COMPATIBLE:
         native = tables.toolkits.native_driver(cuda)
-        return "N" if native is not None and driver.at_least(native) else "M"
-    return {Verdict.FORWARD_COMPAT_ONLY: "F", Verdict.UNKNOWN: "?"}.get(verdict, "")
+        return "Native" if native is not None and driver.at_least(native) else "Minor-version compatibility"
+    return {Verdict.FORWARD_COMPAT_ONLY: "Forward compatibility only", Verdict.UNKNOWN: "Not known"}.get(verdict, "")
 
 
 def _drivers(tables: CudaTables) -> Iterator[str]:
     yield (
-        "\n### Driver branches\n\nThe newest CUDA that each reports, and the month of its last release. Where that is "
-        "empty, nobody has said when\nit ends. [The table](../webhook/cuda/data/drivers.yaml) explains the sources.\n"
+        "\n### Driver branches\n\nThe newest CUDA that each reports, and the month of its last release; empty where nobody "
+        "has said when it ends.\n[The table](../webhook/cuda/data/drivers.yaml) has the sources.\n"
     )
     yield from _table(
-        ["Branch", "CUDA", "Support", "Ends", "Source"],
+        ["Branch", "CUDA", "Support", "Ends"],
         (
-            [str(row.number), str(row.cuda), row.support, row.end, "; ".join(filter(None, (row.source, row.note)))]
+            [
+                str(row.number),
+                f"{row.cuda} (unverified)" if row.source == "unverified" else str(row.cuda),
+                row.support,
+                "; ".join(filter(None, (row.end, row.note))),
+            ]
             for row in tables.drivers.rows
         ),
     )
