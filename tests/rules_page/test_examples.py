@@ -59,8 +59,8 @@ def shown(key, tried):
     return "".join(shown_example(replace(rule_of(key), example=tried)))
 
 
-def test_a_refusal_and_a_warning_are_shown_as_kubectl_prints_them() -> None:
-    assert "`gpuLimits: {mode: enforce, maxPerPod: 0}` it is refused:\n\n```text\nError from server" in shown(
+def test_a_refusal_and_a_warning_are_shown_with_their_remedy() -> None:
+    assert "`gpuLimits: {mode: enforce, maxPerPod: 0}` it is refused:\n\n```text\ngpuLimits: spec: requests" in shown(
         "gpuLimits", Example(GPU_POD, {"maxPerPod": 0})
     )
     assert shown("gpuLimits", Example(GPU_POD, {"maxPerPod": 0}, Mode.WARN)).partition("Under ")[2] == (

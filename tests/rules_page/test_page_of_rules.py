@@ -106,8 +106,7 @@ spec: {{containers: [{{name: trainer, image: "train:1"}}]}}
 Under `told: {{mode: enforce}}` it is refused:
 
 ```text
-Error from server (Forbidden): error when creating "train.yaml": admission webhook "validate.gpupolicy.dev" denied the
-request: told: spec: is a pod; none is allowed. Go home.
+told: spec: is a pod; none is allowed. Go home.
 ```
 
 This rule has no settings of its own.

@@ -4,10 +4,9 @@ NVIDIA's container toolkit mounts the libraries that the variable `NVIDIA_DRIVER
 libraries for compute and utility, or all of them for images that set `CUDA_VERSION` but not `NVIDIA_REQUIRE_CUDA`. The
 rule never changes a variable that the container sets, and adds none if the image is known to set it. Where images are
 not looked up in their registry, the rule's value overrides the image's.
-
-Sources: CHANGELOG.md, internal/config/image/capabilities.go and
-cmd/nvidia-container-runtime-hook/container_config.go of NVIDIA/nvidia-container-toolkit.
 """
+# Sources: CHANGELOG.md, internal/config/image/capabilities.go and
+# cmd/nvidia-container-runtime-hook/container_config.go of NVIDIA/nvidia-container-toolkit.
 
 from collections.abc import Iterator
 from typing import Annotated, Literal

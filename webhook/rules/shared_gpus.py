@@ -12,11 +12,10 @@ or behind a scheduling gate all nodes count, whatever their taints.
 `isolation` says which units of `nvidia.com/gpu` pods may get: GPUs of their own (`exclusive`), or shares and slices
 (`shared`). A pod is kept off other nodes, and refused if no nodes are left, or if it requests a `.shared` resource
 under `exclusive`. A MIG slice that is not shared is allowed by both. GPUs by resource claims are not judged.
-
-Sources: README.md, api/config/v1/config.go and internal/rm/rm.go of NVIDIA/k8s-device-plugin;
-pkg/gpu/nvidia/gpusharing of GoogleCloudPlatform/container-engine-accelerators, whose plugin allows several units of a
-GPU that is shared by MPS on nodes with one GPU.
 """
+# Sources: README.md, api/config/v1/config.go and internal/rm/rm.go of NVIDIA/k8s-device-plugin;
+# pkg/gpu/nvidia/gpusharing of GoogleCloudPlatform/container-engine-accelerators, whose plugin allows several units of a
+# GPU that is shared by MPS on nodes with one GPU.
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

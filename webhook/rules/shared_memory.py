@@ -6,12 +6,11 @@ all nodes that the pod could run on, or its claims, share GPUs by MPS, which has
 do, there is a volume, and a warning. On Google Kubernetes Engine pods need `hostIPC` to reach MPS, as a warning says.
 
 Volumes of authors at /dev/shm bring warnings, and never a refusal: one that may hold more than the memory limits of the
-containers which mount it, one without any limit (calculateEmptyDirMemorySize in pkg/volume/emptydir of Kubernetes), one
-on disk, and less than 1Gi for two GPUs or more.
-
-Sources: internal/plugin/mps.go of NVIDIA/k8s-device-plugin, cmd/gpu-kubelet-plugin/sharing.go of
-NVIDIA/k8s-dra-driver-gpu, Google's guide to MPS, and "Windows storage" of Kubernetes' documentation.
+containers which mount it, one without any limit, one on disk, and less than 1Gi for two GPUs or more.
 """
+# Sources: internal/plugin/mps.go of NVIDIA/k8s-device-plugin, cmd/gpu-kubelet-plugin/sharing.go of
+# NVIDIA/k8s-dra-driver-gpu, Google's guide to MPS, "Windows storage" of Kubernetes' documentation, and
+# calculateEmptyDirMemorySize in pkg/volume/emptydir of Kubernetes.
 
 import posixpath
 from collections.abc import Iterator, Sequence

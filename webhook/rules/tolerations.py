@@ -79,8 +79,7 @@ class Settings(InjectionSettings):
     """Settings of `tolerations`."""
 
     add: tuple[TolerationSettings, ...] = _OF_VENDORS
-    """Tolerations to add. Default: of the taints `nvidia.com/gpu`, `amd.com/gpu`, `gpu.intel.com/i915` and
-    `gpu.intel.com/xe`, any value, effect `NoSchedule`, each for pods that request GPUs of that kind."""
+    """Tolerations to add."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddToleration]:

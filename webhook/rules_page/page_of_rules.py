@@ -60,7 +60,6 @@ def rules_reference(groups: Groups = GROUPS) -> str:
     labels = [*sorted(IN_WORDS), *sorted(INSTANCE_TYPES, reverse=True)]
     parts = {
         "rules": _overview(groups),
-        "settings of every rule": _list_of_all(settings_schema(RuleSettings)),
         "settings of rules that mutate pods": _of_mutators(groups),
         "rules by group": "\n".join(_groups(groups)),
         "settings of workloads": _list_of_all(_part_of_policy("workloads")),
@@ -269,13 +268,11 @@ _SOURCE, _NAMESPACE = "example.yaml", "default"
 class ExampleTrial:
     """The result of an example under a line of a policy.
 
-    `webhook` is the webhook that refused the object; empty if none did. `added` are the parts that the rule added to
-    the pod, or to the pods of each template in a workload.
+    `added` are the parts that the rule added to the pod, or to the pods of each template in a workload.
     """
 
     line: str
     outcome: Outcome
-    webhook: str
     added: tuple[Mapping[str, Any], ...]
     is_workload: bool
 
@@ -288,13 +285,8 @@ def try_out(rule: Rule, example: Example) -> ExampleTrial:
     if isinstance(document, DocumentError):
         raise ValueError(str(document))  # noqa: TRY004  # a mistake in a text
     item = review_object(document, _NAMESPACE, context)
-    outcome, webhook = item.outcome or _of_workload(item, context), ""
-    if refusals := outcome.refusals:
-        webhook = "workloads" if item.outcome is None else "validate"
-        if item.outcome is not None and any(one.fails_validation for one in refusals):
-            webhook = "mutate"  # what the API server itself refuses never reaches the validating webhook
-        webhook += ".gpupolicy.dev"
-    return ExampleTrial(line, outcome, webhook, () if refusals else _added(item), item.outcome is None)
+    outcome = item.outcome or _of_workload(item, context)
+    return ExampleTrial(line, outcome, () if outcome.refusals else _added(item), item.outcome is None)
 
 
 def _policies(rule: Rule, line: str) -> PolicySet:
@@ -346,19 +338,16 @@ def shown_example(rule: Rule) -> Iterator[str]:
         beside = example.beside.strip("\n")
         applied = f"# Runs already:\n{beside}\n---\n# Is applied:\n{applied}"
     yield f"\nAn example:\n\n{_fenced('yaml', applied)}"
-    yield from (f"\n{part}" for part in _became(try_out(rule, example), example))
+    yield from (f"\n{part}" for part in _became(try_out(rule, example)))
 
 
-def _became(trial: ExampleTrial, example: Example) -> Iterator[str]:
+def _became(trial: ExampleTrial) -> Iterator[str]:
     """The result: a refusal, or the added parts and the warnings."""
     under, outcome = f"Under `{trial.line}`", trial.outcome
     warnings = [_wrapped(f"Warning: {warning}") for warning in outcome.warnings]
     if outcome.refusal:
-        name = yaml.safe_load(example.manifest)["metadata"]["name"]
-        denied = f'error when creating "{name}.yaml": admission webhook "{trial.webhook}" denied the request'
-        lines = f"Error from server (Forbidden): {denied}: {outcome.refusal}".splitlines()
         yield f"{under} it is refused:\n"
-        yield _fenced("text", "\n".join((*warnings, *map(_wrapped, lines))))
+        yield _fenced("text", "\n".join((*warnings, *map(_wrapped, outcome.refusal.splitlines()))))
         return
     for added in trial.added:
         yield f"{under} {'each of its pods' if trial.is_workload else 'it'} gets:\n"
