@@ -39,8 +39,8 @@ def _matrix(tables: CudaTables) -> Iterator[str]:
     branches = [branch for branch in tables.drivers.rows if branch.cuda.at_least(_FIRST_SHOWN)]
     yield (
         "\n### CUDA and driver branches\n\n"
-        "For the newest driver of each branch and a data-centre GPU that CUDA and driver know. The image does not run on\n"
-        "branches that its row does not name. Forward compatibility needs `cuda-compat` in the image.\n"
+        "For the newest driver of each branch and a data-centre GPU that CUDA and driver know. The image does not\n"
+        "run on branches that its row does not name. Forward compatibility needs `cuda-compat` in the image.\n"
     )
     yield from _table(
         ["CUDA", *_WAYS],
@@ -77,8 +77,8 @@ def _way(cuda: Version, branch: Branch, tables: CudaTables) -> str:
 
 def _drivers(tables: CudaTables) -> Iterator[str]:
     yield (
-        "\n### Driver branches\n\nThe newest CUDA that each reports, and the month of its last release; empty where nobody "
-        "has said when it ends.\n[The table](../webhook/cuda/data/drivers.yaml) has the sources.\n"
+        "\n### Driver branches\n\nThe newest CUDA that each reports, and the month of its last release; empty where "
+        "nobody has said when it ends.\n[The table](../webhook/cuda/data/drivers.yaml) has the sources.\n"
     )
     yield from _table(
         ["Branch", "CUDA", "Support", "Ends"],
