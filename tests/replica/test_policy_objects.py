@@ -103,7 +103,7 @@ def written(one: PolicyObjects, is_done: Callable[[], bool]) -> None:
 
 def loaded_later(store: PolicyStore, seconds: float = 3600) -> None:
     """Have the policies loaded so much later than they were, or earlier."""
-    store._status = replace(store.status, loaded_at_monotonic=store.status.loaded_at_monotonic + seconds)
+    store.status = replace(store.status, loaded_at_monotonic=store.status.loaded_at_monotonic + seconds)
 
 
 def heard(one: PolicyObjects, namespace: str, **request: Any) -> None:

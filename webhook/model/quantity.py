@@ -22,7 +22,7 @@ _MAX_LENGTH = 256
 """Most characters of a quantity, which bounds the time of parsing and the memory of the cache."""
 
 _MAX_EXPONENT = 300
-"""Largest exponent that is computed. An amount with a larger exponent is capped, or rounds to one nano."""
+"""Largest exponent that is computed. An amount with a larger one is capped in any case, or rounds to one nano."""
 
 _SYNTAX = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)")
 
@@ -101,25 +101,15 @@ def _parse_text(text: str) -> Number:
     if scale is not None:
         amount *= scale
     elif amount:
-        exponent = int(suffix[1:])
-        amount = amount * Fraction(10) ** exponent if abs(exponent) <= _MAX_EXPONENT else _out_of_range(exponent)
-    amount = _to_nano(min(amount, Fraction(_LARGEST)))
+        amount *= Fraction(10) ** max(-_MAX_EXPONENT, min(int(suffix[1:]), _MAX_EXPONENT))
+    nano = ceil(min(amount, Fraction(_LARGEST)) * 10**9)  # the finest amount that Kubernetes keeps
+    amount = Fraction(nano, 10**9)
     signed = -amount if sign == "-" else amount
     return int(signed) if signed.denominator == 1 else signed
 
 
 def _not_a_quantity(value: object) -> FormatError:
     return FormatError(f"{spelled(value)} is not a quantity")
-
-
-def _out_of_range(exponent: int) -> Fraction:
-    return Fraction(_LARGEST) if exponent > 0 else Fraction(1, 10**12)
-
-
-def _to_nano(amount: Fraction) -> Fraction:
-    """Round away from zero to the finest amount Kubernetes keeps, one nano."""
-    nano = amount * 10**9
-    return amount if nano.denominator == 1 else Fraction(-(-nano.numerator // nano.denominator), 10**9)
 
 
 def format_bytes(size: int) -> str:

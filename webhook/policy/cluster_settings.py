@@ -287,7 +287,7 @@ class PoolSettings(CamelModel):
     def pool(self) -> NodePool:
         labels = {key: value for key, (_, value) in self._derived.items()} | dict(self.labels)
         labels.setdefault(OS, "linux")
-        labels.setdefault(ARCH, self._usual_arch)
+        labels.setdefault(ARCH, (self._traits.arch if self._traits is not None else "") or "amd64")
         if self._is_nvidia:
             labels.setdefault(PRESENT, "true")
         for key, value in self._of_the_model.items():
@@ -308,10 +308,6 @@ class PoolSettings(CamelModel):
     def _is_nvidia(self) -> bool:
         known = self._known.of(self.resource)
         return known is not None and known.vendor is Vendor.NVIDIA
-
-    @property
-    def _usual_arch(self) -> str:
-        return (self._traits.arch if self._traits is not None else "") or "amd64"
 
     @property
     def _of_the_model(self) -> dict[str, str]:

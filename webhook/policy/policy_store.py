@@ -58,15 +58,14 @@ def losses(current: PolicySet, policies: PolicySet, contents: Contents) -> list[
             "(kubectl rollout restart), or undo the change"
         )
         errors.append(FileError(str(contents.path / DEFAULT_FILE), 0, "spec.accelerators.extra", message))
-    if current.has_default and not policies.has_default:
-        message = "the file is gone; restore it, or start again without it to run without default rules"
-        errors.append(FileError(str(contents.path / DEFAULT_FILE), 0, "", message))
-    if current.shared_quotas and QUOTAS_FILE not in dict(contents.files):
-        message = "the file is gone; restore it, or write `quotas: []` in it to run without shared quotas"
-        errors.append(FileError(str(contents.path / QUOTAS_FILE), 0, "", message))
-    if current.cuda.written and CUDA_FILE not in dict(contents.files):
-        message = "the file is gone; restore it, or write `spec: {}` in it to run with the tables of this release alone"
-        errors.append(FileError(str(contents.path / CUDA_FILE), 0, "", message))
+    for file, was_there, remedy in (
+        (DEFAULT_FILE, current.has_default, "start again without it to run without default rules"),
+        (QUOTAS_FILE, current.shared_quotas, "write `quotas: []` in it to run without shared quotas"),
+        (CUDA_FILE, current.cuda.written, "write `spec: {}` in it to run with the tables of this release alone"),
+    ):
+        if was_there and file not in dict(contents.files):
+            message = f"the file is gone; restore it, or {remedy}"
+            errors.append(FileError(str(contents.path / file), 0, "", message))
     return errors
 
 
@@ -107,18 +106,10 @@ class PolicyStore:
         self._task: PeriodicTask | None = None
         contents = read_directory(self._directory)
         self._attempted = contents.digest
-        self._current = build(contents, self._rules)
-        self._status = ReloadStatus(self._current.hash, clock())
-        for notice in self._current.notices:
+        self.current = build(contents, self._rules)
+        self.status = ReloadStatus(self.current.hash, clock())
+        for notice in self.current.notices:
             _log.warning("%s", notice)
-
-    @property
-    def current(self) -> PolicySet:
-        return self._current
-
-    @property
-    def status(self) -> ReloadStatus:
-        return self._status
 
     def on_disk(self) -> Contents:
         """The files in the directory now, whether or not they are in use. Raises FileErrors if it cannot be read."""
@@ -153,7 +144,7 @@ class PolicyStore:
             policies = build(contents, self._rules)
         except FileErrors as errors:
             return self._keep(contents.digest, errors)
-        if lost := losses(self._current, policies, contents):
+        if lost := losses(self.current, policies, contents):
             return self._keep(contents.digest, FileErrors(lost))
         self._attempted = contents.digest
         return self._take(policies)
@@ -164,29 +155,29 @@ class PolicyStore:
             return False
         self._attempted = attempt
         text = str(errors)
-        if text != self._status.last_error:
-            _log.error("policies not reloaded, those of %s stay in use:\n%s", self._current.short_hash, text)
-        self._publish(replace(self._status, last_error=text, last_ok=False, failures=self._status.failures + 1))
+        if text != self.status.last_error:
+            _log.error("policies not reloaded, those of %s stay in use:\n%s", self.current.short_hash, text)
+        self._publish(replace(self.status, last_error=text, last_ok=False, failures=self.status.failures + 1))
         return False
 
     def _take(self, policies: PolicySet) -> bool:
         """Use another set. A set with the same content changes only the status."""
-        is_other = policies.hash != self._current.hash
+        is_other = policies.hash != self.current.hash
         now = self._clock()
-        removed = list(removals(self._current, policies))
+        removed = list(removals(self.current, policies))
         for text, _ in removed:
             _log.warning("%s", text)
         if is_other:
-            _log.info("policies reloaded: %s replaces %s", policies.short_hash, self._current.short_hash)
-        elif not self._status.last_ok:
+            _log.info("policies reloaded: %s replaces %s", policies.short_hash, self.current.short_hash)
+        elif not self.status.last_ok:
             _log.info("policies are in order again: %s", policies.short_hash)
-        self._current = policies
-        status = replace(self._status, hash=policies.hash, loaded_at_monotonic=now, last_error="", last_ok=True)
+        self.current = policies
+        status = replace(self.status, hash=policies.hash, loaded_at_monotonic=now, last_error="", last_ok=True)
         quotas = status.removed_quotas + sum(is_quota for _, is_quota in removed)
         self._publish(replace(status, reloads=status.reloads + is_other, removed_quotas=quotas))
         return is_other
 
     def _publish(self, status: ReloadStatus) -> None:
-        self._status = status
+        self.status = status
         if self._listener is not None:
             self._listener(status)

@@ -69,12 +69,8 @@ def rules_reference(groups: Groups = GROUPS) -> str:
         "labels that name GPU models": _listed(f"`{key}`" for key in labels),
         "settings of shared quotas": _shared_quotas(),
     }
-    return _MARK.sub(lambda mark: parts[mark[1]], _page())
-
-
-@cache
-def _page() -> str:
-    return (files(__package__) / "page.md").read_text(encoding="utf-8")
+    page = (files(__package__) / "page.md").read_text(encoding="utf-8")
+    return _MARK.sub(lambda mark: parts[mark[1]], page)
 
 
 def _overview(groups: Groups) -> str:
@@ -119,7 +115,8 @@ def _rule(rule: Rule) -> str:
     parts = [f"\n### `{rule.key}`\n"]
     if rule.problem:
         parts.append("\n" + _wrapped(f"**Without it:** {rule.problem}") + "\n")
-    parts.append(f"\n{_module_docstring(rule) or rule.promise}\n")
+    module = sys.modules[rule.settings.__module__]
+    parts.append(f"\n{inspect.getdoc(module) or rule.promise}\n")
     return "".join((*parts, *shown_example(rule), *_own_settings(rule)))
 
 
@@ -202,11 +199,6 @@ def _maps(schema: Schema, keys: Sequence[str]) -> Iterator[str]:
 
 def _listed(words: Iterable[str]) -> str:
     return _wrapped(", ".join(words) + ".") + "\n"
-
-
-def _module_docstring(rule: Rule) -> str:
-    module = sys.modules.get(rule.settings.__module__)
-    return inspect.getdoc(module) or "" if module is not None else ""
 
 
 class _Dumper(WithoutAliases):
