@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, takewhile
 
-from webhook.gpus.gpu_names import base_name
+from webhook.gpus.gpu_names import CLOUDS, COREWEAVE, GKE_ACCELERATOR, NVIDIA_PRODUCT, base_name
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.node import GKE_DRIVER, GKE_WITHOUT_PLUGIN
 from webhook.model.resource_slices import SliceDriver
@@ -21,18 +21,7 @@ _DRIVER = "nvidia.com/cuda.driver-version"
 _OLD_DRIVER = "nvidia.com/cuda.driver"
 _RUNTIME = "nvidia.com/cuda.runtime-version"
 _OLD_RUNTIME = "nvidia.com/cuda.runtime"
-_PRODUCT = "nvidia.com/gpu.product"
-_CLASS = "gpu.nvidia.com/class"
 _ARCH = "kubernetes.io/arch"
-
-_CLOUDS = (
-    "cloud.google.com/gke-accelerator",
-    "k8s.amazonaws.com/accelerator",
-    "eks.amazonaws.com/instance-gpu-name",
-    "karpenter.k8s.aws/instance-gpu-name",
-    "karpenter.azure.com/sku-gpu-name",
-)
-"""Labels with which clouds name the GPU. It is a data-centre GPU, even if other GPUs have the same name."""
 
 _Ways = tuple[tuple[str, ...], ...]
 
@@ -51,9 +40,9 @@ _COMPUTE_LABELS: _Ways = (("nvidia.com/gpu.compute.major", "nvidia.com/gpu.compu
 
 LABELS: tuple[str, ...] = (
     *chain.from_iterable((*_DRIVER_LABELS, *_RUNTIME_LABELS, *_COMPUTE_LABELS)),
-    _PRODUCT,
-    *_CLOUDS,
-    _CLASS,
+    NVIDIA_PRODUCT,
+    *CLOUDS,
+    COREWEAVE,
     _ARCH,
     GKE_DRIVER,
     GKE_WITHOUT_PLUGIN,
@@ -136,8 +125,8 @@ def _offer_of(values: tuple[str | None, ...], gpus: GpuTable, by_slices: SliceDr
     labels = dict(zip(LABELS, values, strict=True))
     problems: list[str] = []
     driver, is_exact = _version(labels, _DRIVER_LABELS, problems)
-    product = base_name(labels[_PRODUCT] or "")
-    source = _PRODUCT if product else next((name for name in (*_CLOUDS, _CLASS) if labels[name]), _PRODUCT)
+    product = base_name(labels[NVIDIA_PRODUCT] or "")
+    source = next((name for name in (*CLOUDS, COREWEAVE) if labels[name] and not product), NVIDIA_PRODUCT)
     given_offer = Offer(
         driver=driver,
         is_driver_exact=is_exact,
@@ -145,11 +134,11 @@ def _offer_of(values: tuple[str | None, ...], gpus: GpuTable, by_slices: SliceDr
         product=product or labels[source] or "",
         compute=_version(labels, _COMPUTE_LABELS, problems)[0],
         arch=labels[_ARCH] or "",
-        is_gke=bool(labels[_CLOUDS[0]] or labels[GKE_DRIVER]) and not labels[GKE_WITHOUT_PLUGIN],
+        is_gke=bool(labels[GKE_ACCELERATOR] or labels[GKE_DRIVER]) and not labels[GKE_WITHOUT_PLUGIN],
     )
     if by_slices is not None:
         given_offer = _with_slices(given_offer, by_slices, problems, gpus)
-    return _completed(given_offer, problems, gpus, is_cloud=source in _CLOUDS)
+    return _completed(given_offer, problems, gpus, is_cloud=source in CLOUDS)
 
 
 def _with_slices(offer: Offer, said: SliceDriver, problems: list[str], gpus: GpuTable) -> Offer:

@@ -16,8 +16,7 @@ from webhook.facts.made_pools import BY_NODE_POOLS, WHOLE_GPUS, known_pools
 from webhook.facts.node_index import Mask, NodeTable, changing_nodes, pool_table
 from webhook.facts.slice_index import SliceTable
 from webhook.facts.snapshot import EMPTY, Snapshot
-from webhook.gpus.gpu_names import AMD_PRODUCT, INTEL_PRODUCT, NVIDIA_PRODUCT
-from webhook.gpus.steering import AUTOSCALED
+from webhook.gpus.gpu_names import AMD_PRODUCT, AUTOSCALED, INTEL_PRODUCT, NVIDIA_PRODUCT
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.image import NOT_LOOKED_UP, ImageInfo

@@ -16,22 +16,26 @@ PRODUCT_KEYS = {Vendor.NVIDIA: NVIDIA_PRODUCT, Vendor.AMD: AMD_PRODUCT, Vendor.I
 """The label with which each vendor's own software names the GPU of a node."""
 
 GKE_ACCELERATOR = "cloud.google.com/gke-accelerator"
+AUTOSCALED = (
+    GKE_ACCELERATOR,
+    "eks.amazonaws.com/instance-gpu-name",
+    "karpenter.k8s.aws/instance-gpu-name",
+    "karpenter.azure.com/sku-gpu-name",
+)
+"""Labels of clouds that autoscalers know before a node exists."""
+CLOUDS = (GKE_ACCELERATOR, "k8s.amazonaws.com/accelerator", *AUTOSCALED[1:])
+"""Labels with which clouds name the GPU. It is a data-centre GPU, even if other GPUs have the same name."""
+COREWEAVE = "gpu.nvidia.com/class"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 INSTANCE_TYPES = (INSTANCE_TYPE, "beta.kubernetes.io/instance-type")
 """Labels whose values are machine types."""
 
 IN_WORDS: frozenset[str] = frozenset(
     {
-        NVIDIA_PRODUCT,
-        GKE_ACCELERATOR,
-        AMD_PRODUCT,
+        *PRODUCT_KEYS.values(),
         "beta.amd.com/gpu.product-name",
-        INTEL_PRODUCT,
-        "k8s.amazonaws.com/accelerator",
-        "karpenter.k8s.aws/instance-gpu-name",
-        "eks.amazonaws.com/instance-gpu-name",
-        "karpenter.azure.com/sku-gpu-name",
-        "gpu.nvidia.com/class",
+        *CLOUDS,
+        COREWEAVE,
         "gpu.nvidia.com/model",
         "kubernetes.azure.com/accelerator",
         "accelerator",

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from webhook.gpus.gpu_names import AMD_PRODUCT, GKE_ACCELERATOR, INTEL_PRODUCT, NVIDIA_PRODUCT
+from webhook.gpus.gpu_names import AMD_PRODUCT, AUTOSCALED, CLOUDS, COREWEAVE, INTEL_PRODUCT, NVIDIA_PRODUCT
 from webhook.model.node import GKE_CLIENTS, GKE_PARTITION, GKE_SHARING, GPU_REPLICAS, GPU_SHARING, LAST_RESORT_LABELS
 from webhook.model.selectors import Expression, Operator
 
@@ -47,24 +47,7 @@ class Cause(StrEnum):
 
 
 _DRIVERS = (*RUNTIME_MAJOR, *DRIVER_MAJOR, RUNTIME, DRIVER)
-_NAMES = (
-    NVIDIA_PRODUCT,
-    GKE_ACCELERATOR,
-    "k8s.amazonaws.com/accelerator",
-    "eks.amazonaws.com/instance-gpu-name",
-    "karpenter.k8s.aws/instance-gpu-name",
-    "karpenter.azure.com/sku-gpu-name",
-    "gpu.nvidia.com/class",
-    AMD_PRODUCT,
-    INTEL_PRODUCT,
-)
-AUTOSCALED = (
-    GKE_ACCELERATOR,
-    "eks.amazonaws.com/instance-gpu-name",
-    "karpenter.k8s.aws/instance-gpu-name",
-    "karpenter.azure.com/sku-gpu-name",
-)
-"""The labels of _NAMES that autoscalers know before a node exists."""
+_NAMES = (NVIDIA_PRODUCT, *CLOUDS, COREWEAVE, AMD_PRODUCT, INTEL_PRODUCT)
 _GPUS = (COMPUTE, FAMILY, *_NAMES)
 _ARCHITECTURE = "kubernetes.io/arch"
 _KNOWN_BEFORE = frozenset({*AUTOSCALED, _ARCHITECTURE})
