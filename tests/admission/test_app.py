@@ -73,7 +73,7 @@ def test_what_cannot_be_answered_gets_a_status_a_reason_and_is_counted(
 def test_another_path_gets_404_and_the_list_of_paths(replica: Replica, path: str) -> None:
     answer = replica.client.post(path, json=review(pod(1)))
     assert (answer.status_code, answer.mimetype) == (404, "text/plain")
-    assert "/policies and /claims, GET /livez, /readyz, /statusz and /metrics are served" in answer.text
+    assert "/claims and /drivers, GET /livez, /readyz, /statusz and /metrics are served" in answer.text
 
 
 def test_a_wrong_method_is_told_the_right_one(replica: Replica) -> None:

@@ -10,6 +10,7 @@ import yaml
 from tests.command_line import gpu_policy
 from tests.golden import golden
 from tests.upgrades.test_changes import A100, CUDA_12, UNKNOWN, V100, nodes, pod
+from tests.upgrades.test_driver_changes import nvidia_driver
 from tests.upgrades.test_owners_and_pools import deployed
 from webhook.commands.cuda_plan import PLAN_FORMATS
 
@@ -157,3 +158,34 @@ def test_every_format_can_be_written_to_a_file(inventory: Path, tmp_path: Path, 
     result = gpu_policy("cuda", "plan", "--inventory", inventory, *options)
     assert (result.exit_code, result.stdout) == (1, "")
     assert "590.44.01" in file.read_text()
+
+
+def test_a_driver_object_says_what_changes(inventory: Path, tmp_path: Path) -> None:
+    """As --set does for the nodes that it selects; two objects know of each other."""
+    objects = [
+        nvidia_driver("590.44.01", nodeSelector={"pool": "v"}),
+        nvidia_driver("580.95.05", "a", nodeSelector={"pool": "a"}),
+    ]
+    manifest = tmp_path / "driver.yaml"
+    manifest.write_text(yaml.safe_dump_all(objects))
+    found = plan(inventory, manifest)
+    assert rows(found) == rows(plan(inventory, "--set", "pool=v=590.44.01", "--set", "pool=a=580.95.05"))
+    assert [one["selector"] for one in found["pools"]] == ["NVIDIADriver d", "NVIDIADriver a"]
+
+
+@golden
+def test_a_driver_object_that_plans_nothing_says_why(
+    inventory: Path, tmp_path: Path, spec: dict[str, Any], status: int, told: str
+) -> None:
+    manifest = tmp_path / "driver.yaml"
+    manifest.write_text(yaml.safe_dump(nvidia_driver(**spec)))
+    result = gpu_policy("cuda", "plan", "--inventory", inventory, manifest)
+    assert result.exit_code == status
+    assert f"{manifest}:1: {told}" in result.stderr
+
+
+def test_a_manifest_without_any_change_is_no_plan(inventory: Path, tmp_path: Path) -> None:
+    manifest = tmp_path / "pod.yaml"
+    manifest.write_text(yaml.safe_dump(pod("p", CUDA_12)))
+    result = gpu_policy("cuda", "plan", "--inventory", inventory, manifest)
+    assert (result.exit_code, "say what changes: --set" in result.stderr) == (2, True)

@@ -10,10 +10,13 @@ import pytest
 import yaml
 
 from tests.audit.audits import stored
-from tests.build import pod
+from tests.build import pod, policy_file
 from tests.command_line import POLICY, gpu_policy
 from tests.facts.fake_api_server import PODS, always, fake_api_server
 from tests.facts.served_kinds import aggregated
+from tests.upgrades.test_changes import CUDA_12, V100, nodes
+from tests.upgrades.test_driver_changes import cluster_policy
+from tests.upgrades.test_owners_and_pools import deployed
 
 ROOT = Path(__file__).parents[2]
 
@@ -148,3 +151,32 @@ def test_the_inventory_says_what_the_cluster_has(here: Path) -> None:
 
     assert "/spec/runtimeClassName" not in paths()
     assert "/spec/runtimeClassName" in paths("--inventory", "inventory.yaml")
+
+
+@pytest.mark.parametrize(("mode", "status"), [("warn", 0), ("enforce", 1), ("disabled", 0)])
+def test_review_answers_for_a_driver_object_as_the_webhook_does(tmp_path: Path, mode: str, status: int) -> None:
+    """By the workloads of the inventory, templates included."""
+    (tmp_path / "policies").mkdir()
+    text = policy_file({"tolerations": {}, "cudaDriver": {}}, drivers={"mode": mode})
+    (tmp_path / "policies" / "_default.yaml").write_text(text)
+    objects = {
+        "apiVersion": "v1",
+        "kind": "List",
+        "items": [*nodes(2, V100, "535.183.01", "v"), *deployed(CUDA_12, pods=2, gpus=2)],
+    }
+    (tmp_path / "inventory.json").write_text(json.dumps(objects))
+    (tmp_path / "driver.yaml").write_text(yaml.safe_dump(cluster_policy("590.44.01")))
+    arguments = (
+        tmp_path / "driver.yaml",
+        "--policies",
+        tmp_path / "policies",
+        "--inventory",
+        tmp_path / "inventory.json",
+    )
+    assert gpu_policy("review", *arguments).exit_code == status
+    (item,) = review_json(*arguments)["items"]
+    said = [f"spec.driver.version: 535.183.01 -> 590.44.01 on 2 nodes: 1 workload of team breaks, {V100} is no longer"]
+    told = [f"{one['field']}: {one['message'].partition(' driven. ')[0]}" for one in item["violations"][:1]]
+    assert told == ([] if mode == "disabled" else said)
+    assert item["allowed"] is (mode != "enforce")
+    assert bool(item["warnings"]) is (mode == "warn")

@@ -47,8 +47,8 @@ class Objects(list[Raw]):
 
     @property
     def about_pods(self) -> list[Raw]:
-        """The webhooks but the one that is about policies."""
-        others = ("policies.gpupolicy.dev", "claims.gpupolicy.dev")
+        """The webhooks about pods and workloads."""
+        others = ("policies.gpupolicy.dev", "claims.gpupolicy.dev", "drivers.gpupolicy.dev")
         return [entry for entry in self.entries if entry["name"] not in others]
 
     @property

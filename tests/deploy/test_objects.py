@@ -93,10 +93,12 @@ READING = {
         "nodepools",
         "ec2nodeclasses",
         "gcenodeclasses",
+        "clusterpolicies",
+        "nvidiadrivers",
     )
     for verb in ("list", "watch")
 } | {("ClusterRole", f"{kind}webhookconfigurations", "gpu-policy", "get") for kind in ("mutating", "validating")}
-READING.add(("ClusterRole", "pods", "*", "get"))
+READING |= {("ClusterRole", "pods", "*", verb) for verb in ("get", "list")}
 COUNTING = (
     {("ClusterRole", "pods", "*", verb) for verb in ("list", "watch")}
     | {("ClusterRole", "namespaces", "*", "get")}

@@ -58,6 +58,7 @@ def test_a_dry_run_is_said_to_leave_no_trace() -> None:
         "workloads.gpupolicy.dev": "None",
         "policies.gpupolicy.dev": "None",
         "claims.gpupolicy.dev": "NoneOnDryRun",
+        "drivers.gpupolicy.dev": "None",
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.deploy.manifests import Objects, needs_helm, rendered
 from tests.deploy.value_sets import value_sets
 
-PHASES = ("mutate", "validate", "workloads", "policies", "claims")
+PHASES = ("mutate", "validate", "workloads", "policies", "claims", "drivers")
 
 
 @needs_helm

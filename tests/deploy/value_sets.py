@@ -218,9 +218,10 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
             "enabled": True,
             "extraRules": [{"group": "ml.example.com", "resources": ["trainings"]}],
             "timeoutSeconds": 2,
-        }
+        },
+        "drivers": {"timeoutSeconds": 3},
     },
-    "nothing is said of workloads": {"workloads": {"enabled": False}},
+    "nothing is said of workloads": {"workloads": {"enabled": False}, "drivers": {"enabled": False}},
     "policies are checked when they are mounted": {"policies": {"checkAtApply": False}},
 }
 """What the set is for -> its values."""

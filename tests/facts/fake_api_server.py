@@ -24,6 +24,8 @@ DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 TEMPLATES = "/apis/resource.k8s.io/v1/resourceclaimtemplates"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+DRIVERS = "/apis/nvidia.com/v1alpha1/nvidiadrivers"
+POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
 
 
 class Request(BaseHTTPRequestHandler):

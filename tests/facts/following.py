@@ -29,6 +29,8 @@ OTHERS_FOLLOWED = "; ".join(
         "nodepools",
         "ec2nodeclasses",
         "gcenodeclasses",
+        "clusterpolicies",
+        "nvidiadrivers",
     )
 )
 

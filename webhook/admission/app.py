@@ -141,13 +141,15 @@ class ReviewEndpoint:
         self._otherwise = otherwise
         self._room = Room()
         self._turn = Room(1, most_waiting=1)
-        """Policies are checked one at a time: the size of JSON does not bound the memory and CPU time of YAML in it."""
+        """Taken by phases whose CPU time and memory no size of a request bounds: of policies, YAML in JSON; of drivers,
+        all workloads."""
         self._phases: dict[str, tuple[str, Phase]] = {
             "/mutate": ("mutate", service.mutate),
             "/validate": ("validate", service.validate),
             "/workloads": ("workloads", service.workloads),
             "/policies": ("policies", service.config_maps),
             "/claims": ("claims", service.claims),
+            "/drivers": ("drivers", service.drivers),
         }
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -191,7 +193,7 @@ class ReviewEndpoint:
             )
             raise UnansweredError(text, HTTPStatus.UNPROCESSABLE_ENTITY)
         wait = budget.seconds, budget.may_block
-        with self._turn.taken(int(name == "policies"), *wait), self._room.taken(needed, *wait):
+        with self._turn.taken(int(name in ("policies", "drivers")), *wait), self._room.taken(needed, *wait):
             review = parse(body)
             decision, answer = _decided(name, decide, review, facts, budget)
             seconds = time.perf_counter() - started
@@ -288,7 +290,8 @@ class CachedPage:
 
 
 _SERVED = (
-    "POST /mutate, /validate, /workloads, /policies and /claims, GET /livez, /readyz, /statusz and /metrics are served"
+    "POST /mutate, /validate, /workloads, /policies, /claims and /drivers, GET /livez, /readyz, /statusz and /metrics "
+    "are served"
 )
 
 

@@ -104,7 +104,7 @@ REASONS = ("bad_request", "bug", "forbidden", "not_ready", "overloaded", "took_t
 LOOKUP_RESULTS = ("found", "unchanged", "refused", "failed", "bug")
 
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
-_PHASES = ("mutate", "validate", "workloads", "policies", "claims")
+_PHASES = ("mutate", "validate", "workloads", "policies", "claims", "drivers")
 
 GAUGES: Mapping[str, tuple[str, ...]] = {
     "ready": ("1 if this replica is ready for requests, 0 if it is not: facts not loaded, watch stale, or draining.",),
@@ -148,8 +148,8 @@ class Metrics:
         self._requests = self._counter(
             "gpu_policy_requests",
             ["phase", "operation", "result"],
-            "Admission reviews answered, by phase (mutate, validate, workloads, policies, claims), operation and "
-            "result (allowed, patched, refused).",
+            "Admission reviews answered, by phase (mutate, validate, workloads, policies, claims, drivers), operation "
+            "and result (allowed, patched, refused).",
         )
         self._namespaces = self._counter(
             "gpu_policy_namespace_decisions",

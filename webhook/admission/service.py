@@ -6,6 +6,7 @@ Quotas are the last step of the validating phase: a pod that nothing refuses is 
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from webhook.admission.phases import Decision, decide
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TimeBudget
 from webhook.engine import Around
 from webhook.engine.quota_requests import NO_REQUESTS, entered
+from webhook.facts.driver_objects import is_driver_object
 from webhook.facts.facts import ClusterFacts, FactsSource
 from webhook.images.lookups import LookupService
 from webhook.ledger.entries import UID_BYTES
@@ -26,6 +28,7 @@ from webhook.ledger.verdicts import AlreadyStored, QuotaRequest, Unanswered, Ver
 from webhook.model.image import ImageInfo
 from webhook.model.json_parts import part
 from webhook.model.workloads import is_pod
+from webhook.outcome import Outcome
 from webhook.policy.policy_store import PolicyStore
 from webhook.quota.quotas import Quota
 
@@ -119,12 +122,18 @@ class _ImagesOfReview:
             return self._images.info(text, asker, looks_up=not self._is_dry_run)
 
 
+JudgeDriver = Callable[..., Outcome | None]
+"""Judges an object that changes the driver of nodes, by the object, its state before, the policies, facts and time, and
+within so many `seconds`; None if it changes nothing. Raises ShapeError."""
+
+
 class Service:
     """One replica: the policies and facts that it decides with, and whether it is ready.
 
     Without `images` nothing is looked up in registries. Without `ledgers` no pod gets an entry in a quota. `clock`
     tells the seconds since 1970, by which exceptions begin and end. `listeners` hear the decisions of the validating
-    phase. `pods` reads the pods that claims are made for; without it, no claim gets the exceptions of its pod.
+    phase. `pods` reads the pods that claims are made for; without it, no claim gets the exceptions of its pod. Without
+    `judge_driver` every change of drivers is allowed.
     """
 
     def __init__(  # noqa: PLR0913  # what a replica decides with
@@ -138,8 +147,10 @@ class Service:
         clock: Callable[[], float] = time.time,
         listeners: Sequence[DecisionListener] = (),
         pods: PodsOfClaims | None = None,
+        judge_driver: JudgeDriver = lambda *_, **__: None,
     ) -> None:
         self._clock = clock
+        self._judge_driver = judge_driver
         self._pods = pods
         self.policies = policies
         self.facts = facts
@@ -206,6 +217,21 @@ class Service:
     def config_maps(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:  # noqa: ARG002  # phases are called alike
         budget.may_block()  # YAML takes long for its size; pods are answered meanwhile
         return phases.config_maps(review, self.policies, self._clock())
+
+    def drivers(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
+        """Answer for a ClusterPolicy or NVIDIADriver. Workloads are read and judged within the time that is left."""
+        raw, old = review.object, review.old_object if review.operation == "UPDATE" else None
+        if (
+            raw is None
+            or review.operation not in ("CREATE", "UPDATE")
+            or review.subresource
+            or not is_driver_object(raw)
+        ):
+            return phases.UNCONCERNED
+        known = self._with_images(facts, replace(review, is_dry_run=True), budget)  # no look-up for each image
+        with budget.waiting():
+            outcome = self._judge_driver(raw, old, self.policies.current, known, self._clock(), seconds=budget.seconds)
+        return phases.UNCONCERNED if outcome is None else decide(outcome)
 
     def tell(self, phase: str, review: AdmissionRequest, decision: Decision) -> None:
         if phase == "validate":

@@ -16,6 +16,7 @@ from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.engine import TemplateOutcome
 from webhook.engine.quota_requests import reserved
 from webhook.engine.running_rules import facts_under
+from webhook.facts.driver_objects import is_driver_object
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.entries import uid_bytes
 from webhook.ledger.gpu_pods import is_for_extended_resources
@@ -172,6 +173,9 @@ class ReviewContext:
     """The directory of the policies, as reports name it."""
     scalers: Mapping[str, Sequence[Scaler]] = field(default_factory=dict)
     """Namespace -> what scales workloads there, among the reviewed objects."""
+    drivers: Callable[..., Outcome | None] = lambda *_: None
+    """Judges an object that changes the driver of nodes: by the object, its stored state (None), policies, facts and
+    time."""
 
     def around(self, namespace: str) -> engine.Around:
         """What is known beside an object that is applied in a namespace."""
@@ -264,6 +268,9 @@ def review_object(
     Raises ValueError, a ShapeError in nearly all cases, for a malformed pod or template.
     """
     where, name = namespace_of(document, namespace), _name(document)
+    if is_driver_object(document.object):
+        judged = context.drivers(document.object, None, context.policies, context.facts, context.now)
+        return ReviewedObject(document, "", name, None, () if judged is None else judged.findings)
     context = replace(context, facts=replace(context.facts, asker=where))
     held = context.in_force(where, document.object, document.kind)
     policy = held.policy

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.commands.inputs import fail, inventory_of, load_policies, manifests_of, shown_progress
+from webhook.commands.inputs import fail, inventory_of, kept_in, load_policies, manifests_of, shown_progress
 from webhook.commands.options import IMAGE_RESULTS, PATH, SourceOptions, source_options
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from webhook.upgrades.changed_cluster import ChangedCluster
     from webhook.upgrades.driver_plan import DriverPlan
 
+_NO_CHANGE = (
+    "say what changes: --set, --retire or --add; or ask for --matrix; or name a manifest with a ClusterPolicy or "
+    "NVIDIADriver"
+)
 PLAN_FORMATS = ("text", "json", "html", "markdown", "sarif")
 
 
@@ -42,8 +46,8 @@ class PlanOptions(SourceOptions):
     def __post_init__(self) -> None:
         if self.cluster == (self.inventory is not None):
             fail("name either --cluster or an --inventory")
-        if not (self.set or self.retire or self.add or self.matrix):
-            fail("say what changes: --set, --retire or --add; or ask for --matrix")
+        if not (self.set or self.retire or self.add or self.matrix or self.paths):
+            fail(_NO_CHANGE)
         if (self.kubeconfig or self.context) and not self.cluster:
             fail("--kubeconfig and --context need --cluster")
         if self.strict and self.fail_on == "never":
@@ -95,7 +99,7 @@ def plan(**options: Any) -> None:
 
     Judges every workload with GPUs twice, on the nodes as they are and as they will be: by the templates of workloads,
     and by pods whose workload is not known. Manifests that are named are judged, too; they replace objects of the same
-    name.
+    name. A ClusterPolicy or NVIDIADriver of GPU Operator among them says what changes, as --set does.
 
     Exit status: 0 nothing breaks, 1 something does (or what --fail-on says), 2 some input cannot be used (2 takes
     precedence over 1).
@@ -114,42 +118,46 @@ def plan(**options: Any) -> None:
 
 
 def _plan(asked: PlanOptions) -> "DriverPlan":
+    from webhook.audit.documents import Document
+    from webhook.facts.driver_objects import is_driver_object
     from webhook.upgrades.workload_planner import PlanRequest, plan_of, policies_without_files
 
     images = asked.images(asked.image_results)
     policies = policies_without_files() if asked.policies is None else load_policies(asked.policies)
     manifests = manifests_of(asked.paths, is_strict=False)
+    drivers = [one for one in manifests if isinstance(one, Document) and is_driver_object(one.object)]
+    if not (drivers or asked.set or asked.retire or asked.add or asked.matrix):
+        unread = [str(one) for one in manifests if not isinstance(one, Document)]
+        fail("\n".join([*unread, _NO_CHANGE]))
+    objects: list[Document] = []
     with shown_progress(is_shown=asked.cluster) as on_progress:
         source = (
             _of_cluster(asked, policies, manifests, on_progress)
             if asked.inventory is None
-            else _of_inventory(asked.inventory, policies, manifests, asked.default_namespace)
+            else of_objects(
+                inventory_of(asked.inventory, policies.accelerators, kept_in(objects)).facts,
+                objects,
+                manifests,
+                asked.default_namespace,
+            )
         )
         now = datetime.now(UTC) if source.now is None else datetime.fromtimestamp(source.now, UTC)
-        cluster = _changed(source.background.facts, policies, asked, now)
+        cluster = _changed(source.background.facts, policies, asked, now, drivers)
         request = PlanRequest(cluster, policies, now, asked.default_namespace, str(asked.add or ""), asked.matrix)
         return plan_of(request, source.documents, source.owners, images)
 
 
-def _of_inventory(
-    path: Path, policies: "PolicySet", manifests: "list[Document | DocumentError]", namespace: str
+def of_objects(
+    facts: "ClusterFacts", objects: "list[Document]", manifests: "list[Document | DocumentError]", namespace: str
 ) -> "ObjectSource":
-    """The pods and all objects but nodes and classes of an inventory, and manifests; owners come first."""
+    """The objects of an inventory, and manifests; owners come before what they own."""
     from webhook.audit.documents import Document
     from webhook.audit.object_sources import Background, of_files
     from webhook.model.workloads import is_pod
 
-    objects: list[Document] = []
-
-    def keep(kind: str, raw: Any) -> None:
-        version = raw.get("apiVersion", "v1" if kind == "Pod" else "") if isinstance(raw, dict) else ""
-        if version:
-            objects.append(Document("", len(objects) + 1, 0, {**raw, "apiVersion": version, "kind": kind}))
-
-    found = inventory_of(path, policies.accelerators, keep)
     everything = [*manifests, *_unreplaced(objects, manifests, namespace)]
     documents = sorted(everything, key=lambda one: isinstance(one, Document) and is_pod(one.api_version, one.kind))
-    source = of_files(documents, namespace, Background(found.facts))
+    source = of_files(documents, namespace, Background(facts))
     kept = {id(one) for one in documents}
     for one in objects:
         if id(one) not in kept:
@@ -191,17 +199,37 @@ def _identity(document: "Document", namespace: str) -> tuple[str, ...]:
     return (document.api_version.rpartition("/")[0], document.kind, where, str(name or id(document)))
 
 
-def _changed(facts: "ClusterFacts", policies: "PolicySet", asked: PlanOptions, now: datetime) -> "ChangedCluster":
-    """The cluster with what --set, --retire and --add say; exits with status 2 and every mistake in them."""
+def _changed(
+    facts: "ClusterFacts",
+    policies: "PolicySet",
+    asked: PlanOptions,
+    now: datetime,
+    drivers: "list[Document]",
+) -> "ChangedCluster":
+    """The cluster with what --set, --retire, --add and driver objects say; exits with status 2 and every mistake."""
+    from webhook.facts.driver_objects import PARTS, driver_object_from
     from webhook.upgrades.changed_cluster import ChangedCluster, declared_pools
-    from webhook.upgrades.node_changes import KnownNodes, NodeChange, UnusableChangesError, changes_of
+    from webhook.upgrades.node_changes import KnownNodes, NodeChange, UnusableChangesError, changes_of, wanted_by
 
     faults: list[str] = []
     declared = declared_pools(policy.at(now.timestamp()) for policy in policies.policies)
-    known = KnownNodes(facts.cluster.nodes, declared, policies.accelerators, policies.cuda.tables)
+    known = KnownNodes.of(facts, declared, policies)
     changes: tuple[NodeChange, ...] = ()
+    for document in drivers:
+        facts = replace(facts, cluster=facts.cluster.with_class(PARTS[document.kind], document.object))
+    for document in drivers:
+        try:
+            wanted = wanted_by(one := driver_object_from(document.object), facts, known)
+        except ValueError as error:
+            faults.append(str(document.error(str(error))))
+            continue
+        changes += () if wanted.change is None else (wanted.change,)
+        faults += [str(document.error(f"{one.title}: {wanted.fault}"))] if wanted.fault else []
+        unchanged = () if wanted.change or wanted.fault or wanted.notes else ("gives no node another driver",)
+        for note in (*wanted.notes, *unchanged):
+            click.echo(f"note: {document.error(f'{one.title}: {note}')}", err=True)
     try:
-        changes = changes_of(asked.set, asked.retire, known)
+        changes += changes_of(asked.set, asked.retire, known)
         for note in filter(None, (change.note for change in changes)):
             click.echo(f"note: {note}", err=True)
     except UnusableChangesError as error:

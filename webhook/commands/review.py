@@ -1,12 +1,25 @@
 """The command `gpu-policy review`: what the webhook would answer for manifests."""
 
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.commands.inputs import background_of, load_policies, manifests_of
+from webhook.commands.cuda_plan import of_objects
+from webhook.commands.inputs import background_of, kept_in, load_policies, manifests_of, server_of
 from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES, STRICT
+
+if TYPE_CHECKING:
+    from webhook.audit.documents import Document
+    from webhook.facts.facts import ClusterFacts
+    from webhook.outcome import Outcome
+    from webhook.policy.policy_set import PolicySet
+
+_SECONDS = 600.0
+"""Longest time to read and judge the pods of a cluster for one object."""
 
 
 @click.command()
@@ -38,9 +51,12 @@ def review(
     from webhook.audit.object_sources import of_files
 
     policy_set = load_policies(policies)
-    background = background_of(inventory, kubeconfig, policy_set.accelerators)
+    objects: list[Document] = []
+    background = background_of(inventory, kubeconfig, policy_set.accelerators, on_object=kept_in(objects))
     source = of_files(manifests_of(paths, is_strict=strict), namespace, background)
-    reviewed = review_objects.review(source.documents, namespace, source.context(policy_set, str(policies)))
+    context = source.context(policy_set, str(policies))
+    context = replace(context, drivers=_judge(objects, kubeconfig, namespace))
+    reviewed = review_objects.review(source.documents, namespace, context)
     if output == "json":
         click.echo(review_formats.render_json(reviewed), nl=False)
     elif output == "diff":
@@ -54,3 +70,19 @@ def review(
         if inventory is None and kubeconfig is None:
             console.print("Without --inventory or --kubeconfig no node and no RuntimeClass is known.", soft_wrap=True)
     sys.exit(reviewed.exit_status)
+
+
+def _judge(objects: "list[Document]", kubeconfig: Path | None, namespace: str) -> "Callable[..., Outcome | None]":
+    """Judges a ClusterPolicy or NVIDIADriver by the objects of an inventory, or the pods of a cluster."""
+
+    def judged(raw: Any, old: Any, policies: "PolicySet", facts: "ClusterFacts", now: float) -> "Outcome | None":
+        from webhook.upgrades.driver_changes import DriverJudge, pods_of
+
+        if kubeconfig is not None:
+            judge = DriverJudge(pods_of(server_of(str(kubeconfig), None), policies.accelerators))
+        else:
+            source = of_objects(facts, objects, [], namespace)
+            judge = DriverJudge(lambda _seconds: source.documents, lambda: source.owners)
+        return judge.outcome(raw, old, policies, facts, now, seconds=_SECONDS)
+
+    return judged

@@ -46,7 +46,8 @@ class Right(NamedTuple):
 def rights(installation: Installation) -> Iterator[DoctorFinding]:
     """The service account of the replicas has the rights that they need."""
     account = f"system:serviceaccount:{installation.place.namespace}:{installation.workload.service_account}"
-    all_rights = needed(installation.workload, installation.place)
+    asked = any(entry.get("name") == "drivers.gpupolicy.dev" for entry in installation.entries)
+    all_rights = needed(installation.workload, installation.place, judges_drivers=asked)
     missing = [right for right in all_rights if not _has(account, right, installation)]
     for right in missing:
         kind = f"{right.resource}.{right.group}" if right.group else right.resource
@@ -61,8 +62,10 @@ def rights(installation: Installation) -> Iterator[DoctorFinding]:
         yield ok(f"{account} may do what it needs")
 
 
-def needed(workload: WebhookDeployment, place: Place) -> Iterator[Right]:
+def needed(workload: WebhookDeployment, place: Place, *, judges_drivers: bool = True) -> Iterator[Right]:
     """The rights that the replicas need with their arguments."""
+    if judges_drivers:
+        yield Right("list", "", "pods", "what another driver breaks is asked of the pods")
     for verbs, *others in _rows(workload, place):
         yield from (Right(verb, *others) for verb in verbs)
 
@@ -78,7 +81,8 @@ def _rows(workload: WebhookDeployment, place: Place) -> Iterator[tuple[tuple[str
     yield _READ, "resource.k8s.io", "resourceslices", "rules ask how many GPUs nodes offer for claims"
     for path, *_ in MAKERS.values():
         group, _, resource = path.removeprefix("/apis/").split("/")
-        yield _READ, group, resource, "rules ask which nodes Karpenter may make"
+        what = "drivers nodes get" if group == "nvidia.com" else "nodes Karpenter may make"
+        yield _READ, group, resource, f"rules ask which {what}"
     yield ("get",), "", "pods", "exceptions of a pod hold for the claims that are made for it"
     keeps, secret = workload.keeps_certificates, workload.certificate_secret
     if keeps or "registration" in workload.arguments:

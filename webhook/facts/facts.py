@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Protocol
 
+from webhook.facts.driver_objects import coming_drivers
 from webhook.facts.made_pools import BY_NODE_POOLS, WHOLE_GPUS, known_pools
 from webhook.facts.node_index import Mask, NodeTable, changing_nodes, pool_table
 from webhook.facts.slice_index import SliceTable
@@ -107,14 +108,17 @@ class ClusterFacts:
         return self._classes(NodeTable.matching_nodes, pod)
 
     def changing_nodes(self, pod: Pod) -> Sequence[ChangingNodes]:
-        """The matching nodes of node pools whose driver will change on a day to come, pool by pool.
+        """The matching nodes whose driver will change: pool by pool on a day to come, then object by object.
 
-        They are the existing nodes with the labels of the pool, and the pool itself.
+        They are the existing nodes with the labels of the pool, and the pool itself. Objects of GPU Operator mean
+        existing nodes.
         """
-        if self.pools is None or not self.changing:
+        drivers = self.cluster.driver_objects
+        if not self.changing and not drivers:
             return ()
-        runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
-        return tuple(changing_nodes(self.changing, self.pools, self.table, pod, runtime_class))
+        table, runtime_class = self.table, self.cluster.runtime_classes.get(pod.runtime_class or "")
+        coming = table.kept(drivers, lambda: coming_drivers(drivers, table)) if drivers else ()
+        return tuple(changing_nodes(self.changing, self.pools or NodeTable({}), table, pod, runtime_class, coming))
 
     def divides_gpus(self) -> bool:
         """Whether any known node or node pool may divide its GPUs: in the MIG strategy single, by time-slicing or MPS.

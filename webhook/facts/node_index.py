@@ -91,20 +91,23 @@ class NodeTable:
     def classes(self, mask: Mask) -> tuple[NodeClass, ...]:
         """The classes of the nodes in `mask`; each counts its nodes in `mask`. Node pools count 0 nodes."""
         kept: tuple[NodeClass, ...] | None = self._answers.get(mask)
-        return self._kept(mask, lambda: tuple(self._counted(mask))) if kept is None else kept
+        return self.kept(mask, lambda: tuple(self._counted(mask))) if kept is None else kept
 
     def _counted(self, mask: Mask) -> Iterator[NodeClass]:
         for kind, members in self.kinds:
             if found := members & mask:
                 yield replace(kind, count=found.bit_count()) if kind.count else kind
 
-    def _kept(self, question: Hashable, answer: Callable[[], _Answer]) -> _Answer:
+    def kept(self, question: Hashable, answer: Callable[[], _Answer]) -> _Answer:
         found: _Answer | None = self._answers.get(question)
         if found is None:
             if len(self._answers) >= _MOST_ANSWERS:
                 self._answers.clear()
             found = self._answers[question] = answer()
         return found
+
+    def names(self, mask: Mask) -> list[str]:
+        return [name for at, name in enumerate(self.nodes) if mask >> at & 1]
 
     def members(self, mask: Mask) -> tuple[Mask, ...]:
         """The nodes in `mask` of each class that `classes` returns, in its order."""
@@ -189,7 +192,7 @@ class NodeTable:
         matching = selected
         if selected and not pod.node_name:
             if len(tolerations) <= _MOST_TOLERATIONS:
-                matching &= ~self._kept(tolerations, lambda: self._repelled(tolerations))
+                matching &= ~self.kept(tolerations, lambda: self._repelled(tolerations))
             else:
                 matching &= ~self._repelled(tolerations)
         self._last = pod, runtime_class, (matching, selected)
@@ -231,11 +234,11 @@ class NodeTable:
             amounts = enumerate(self._amounts_of(resource))
             return mask_of([at for at, amount in amounts if amount is None or amount >= wanted], len(self.nodes))
 
-        return self._kept((resource, wanted), found)
+        return self.kept((resource, wanted), found)
 
     def _amounts_of(self, resource: str) -> tuple[int | None, ...]:
         """The amount of a resource that each node has; None where it is unknown."""
-        return self._kept(resource, lambda: tuple([node.amount(resource) for node in self.nodes.values()]))
+        return self.kept(resource, lambda: tuple([node.amount(resource) for node in self.nodes.values()]))
 
     def amounts_in(self, mask: Mask, resources: tuple[str, ...]) -> set[tuple[int | None, ...]]:
         """What the nodes in `mask` have of these resources, each combination once."""
@@ -245,7 +248,7 @@ class NodeTable:
             places = [at for at, bit in enumerate(reversed(f"{mask:b}")) if bit == "1"]
             return {tuple([column[at] for column in columns]) for at in places}
 
-        return self._kept((mask, resources), found)
+        return self.kept((mask, resources), found)
 
     def rooms(self, mask: Mask, amounts: Mapping[str, int]) -> int | None:
         """How often the nodes in `mask` have all these amounts; None where one of them has an unknown amount."""
@@ -259,7 +262,7 @@ class NodeTable:
                 total += min((has or 0) // wanted for has, wanted in having)
             return total
 
-        return self._kept((mask, "rooms", *amounts.items()), found)
+        return self.kept((mask, "rooms", *amounts.items()), found)
 
 
 class PoolTable(NodeTable):
@@ -281,7 +284,7 @@ class PoolTable(NodeTable):
             nodes = enumerate(self.nodes.values())
             return mask_of([at for at, node in nodes if node.may_meet(wanted)], len(self.nodes))
 
-        return self._kept(wanted, found) if len(wanted.values) <= _MOST_TOLERATIONS else found()
+        return self.kept(wanted, found) if len(wanted.values) <= _MOST_TOLERATIONS else found()
 
 
 def mask_of(places: Iterable[int], size: int) -> Mask:
@@ -327,10 +330,17 @@ def _node(pool: NodePool, accelerators: Accelerators) -> Node | None:
     return replace(node, kind=kind, is_declared=True, open=pool.open)
 
 
-def changing_nodes(
-    pools: tuple[NodePool, ...], declared: NodeTable, cluster: NodeTable, pod: Pod, runtime_class: RuntimeClass | None
+def changing_nodes(  # noqa: PLR0913, PLR0917  # what changes, and what a pod may land on
+    pools: tuple[NodePool, ...],
+    declared: NodeTable,
+    cluster: NodeTable,
+    pod: Pod,
+    runtime_class: RuntimeClass | None,
+    coming: Iterable[tuple[str, NextDriver, Mask]] = (),
 ) -> Iterator[ChangingNodes]:
-    """The nodes of the cluster and the pools that match a pod now and will get another driver, pool by pool."""
+    """The nodes of the cluster and the pools that match a pod now and will get another driver, pool by pool; then the
+    nodes of each of the `coming` changes.
+    """
     of_nodes, of_pools = (table.matching_nodes(pod, runtime_class) for table in (cluster, declared))
     for pool in pools:
         change = pool.next
@@ -341,6 +351,9 @@ def changing_nodes(
             place = 1 << list(declared.nodes).index(f"pool {pool.name}")
             if now := (*cluster.classes(of_nodes & own), *declared.classes(of_pools & place)):
                 yield _changing(pool.name, change, now)
+    for name, change, own in coming:
+        if now := cluster.classes(of_nodes & own):
+            yield _changing(name, change, now)
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from webhook.facts.claim_index import ClaimTable
+from webhook.facts.driver_objects import CLUSTER_POLICY, NVIDIA_DRIVER, NVIDIA_GROUP, DriverObject, named_driver_object
 from webhook.facts.made_pools import (
     UNKNOWN_CLASS,
     NodeClassSays,
@@ -64,6 +65,8 @@ class Snapshot:
     """The nodes that NodePools may make with their node classes."""
     runtimes: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     """The runtimes of Trainer, by namespace and name. Replicas know none: they do not read such objects."""
+    cluster_policies: Mapping[str, DriverObject] = field(default_factory=dict)
+    nvidia_drivers: Mapping[str, DriverObject] = field(default_factory=dict)
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917  # the objects of a cluster
@@ -78,12 +81,23 @@ class Snapshot:
         node_pools: Iterable[object] = (),
         ec2_node_classes: Iterable[object] = (),
         gce_node_classes: Iterable[object] = (),
+        cluster_policies: Iterable[object] = (),
+        nvidia_drivers: Iterable[object] = (),
         *,
         accelerators: Accelerators = BUILT_IN,
     ) -> "Snapshot":
         """The snapshot of these objects, as the API server gives them; `accelerators` says which resources are GPUs."""
         snapshot = EMPTY.with_accelerators(accelerators).with_nodes(nodes)
-        by_kind = (runtime_classes, priority_classes, device_classes, node_pools, ec2_node_classes, gce_node_classes)
+        by_kind = (
+            runtime_classes,
+            priority_classes,
+            device_classes,
+            node_pools,
+            ec2_node_classes,
+            gce_node_classes,
+            cluster_policies,
+            nvidia_drivers,
+        )
         for kind, found in zip(_CLASSES, by_kind, strict=True):
             snapshot = snapshot.with_classes(kind, found)
         for kind, raws in ((CLAIM, list(claims)), (TEMPLATE, list(templates))):
@@ -94,6 +108,10 @@ class Snapshot:
     @property
     def nodes(self) -> Mapping[str, Node]:
         return self.table.nodes
+
+    @property
+    def driver_objects(self) -> tuple[DriverObject, ...]:
+        return (*self.cluster_policies.values(), *self.nvidia_drivers.values())
 
     def with_accelerators(self, accelerators: Accelerators) -> "Snapshot":
         return replace(self, accelerators=accelerators)
@@ -284,6 +302,8 @@ _CLASSES: Mapping[str, Callable[[object], tuple[str, object] | None]] = {
     "node_pools": node_pool_from_raw,
     "ec2_node_classes": node_class_from_raw,
     "gce_node_classes": node_class_from_raw,
+    "cluster_policies": named_driver_object,
+    "nvidia_drivers": named_driver_object,
 }
 """Part of a snapshot -> reader of the name and the value of one object; None where it has no name."""
 MAKING_KINDS = {
@@ -292,3 +312,9 @@ MAKING_KINDS = {
     "gce_node_classes": ("karpenter.k8s.gcp", "GCENodeClass"),
 }
 """What says which nodes Karpenter may make: part of a snapshot -> API group and kind."""
+FOLLOWED_KINDS = {
+    **MAKING_KINDS,
+    "cluster_policies": (NVIDIA_GROUP, CLUSTER_POLICY),
+    "nvidia_drivers": (NVIDIA_GROUP, NVIDIA_DRIVER),
+}
+"""Kinds of operators that a cluster may lack."""

@@ -39,6 +39,8 @@ _READ_KINDS = (
     "NodePool",
     "EC2NodeClass",
     "GCENodeClass",
+    "ClusterPolicy",
+    "NVIDIADriver",
     "Pod",
 )
 OBJECT_KINDS = (*_READ_KINDS, "AKSNodeClass", "NodeClass")

@@ -263,7 +263,7 @@ other nodes leave them out, since nodes of one GPU model may have many of their 
 CUDA_LABELS = "nvidia.com/cuda."
 """Prefix of the labels of a driver, and of the newest CUDA that it reports."""
 
-_DRIVER_PARTS = (
+DRIVER_PARTS = (
     ("nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.major"),
     ("nvidia.com/cuda.driver-version.minor", "nvidia.com/cuda.driver.minor"),
     ("nvidia.com/cuda.driver-version.revision", "nvidia.com/cuda.driver.rev"),
@@ -275,9 +275,9 @@ def driver_labels(version: str) -> dict[str, str]:
     """The labels that GPU Feature Discovery publishes for a driver version, or for what is known of a branch."""
     numbers = version.split(".")
     if len(numbers) == 1:
-        return dict.fromkeys(_DRIVER_PARTS[0], version)
+        return dict.fromkeys(DRIVER_PARTS[0], version)
     labels = {"nvidia.com/cuda.driver-version.full": version}
-    for keys, number in zip(_DRIVER_PARTS, (*numbers, "")[:3], strict=True):
+    for keys, number in zip(DRIVER_PARTS, (*numbers, "")[:3], strict=True):
         labels |= dict.fromkeys(keys, number)
     return labels
 
@@ -286,7 +286,8 @@ def driver_labels(version: str) -> dict[str, str]:
 class NextDriver:
     """The driver that the nodes of a pool will have from a moment on.
 
-    `begins` is the moment in seconds since 1970, and `day` how messages name it. `labels` are what nodes have for this
+    `begins` is the moment in seconds since 1970, and `day` how messages name it; empty where an object of the cluster
+    brings the driver at some moment. `labels` are what nodes have for this
     driver. Existing nodes belong to the pool if they have all labels of `members`, and none does if it is empty.
     """
 
@@ -347,7 +348,8 @@ class NodePool:
 class ChangingNodes(NamedTuple):
     """Nodes that match a pod and belong to a pool whose driver will change: as they are, and as they will be.
 
-    Both have the same order. The pool itself is the last of them, if it matches the pod.
+    Both have the same order. The pool itself is the last of them, if it matches the pod. `pool` is the name of the
+    pool, or of the object that changes the driver.
     """
 
     pool: str

@@ -23,6 +23,7 @@ from webhook.yaml_files.yaml_lines import YamlNode
 REMEMBERED = 10_000
 """Namespaces with answers that are remembered, because comparing a name with all globs takes time."""
 _NO_DEVICES: frozenset[str] = frozenset()
+_DRIVER_RULE = "cudaDriver"
 
 
 class Patterns:
@@ -203,6 +204,16 @@ class PolicyExceptions:
                 is_whole = one.match.is_about_all_of(subject, accelerators)
                 applied.append(AppliedException(one, rules, until, is_whole))
         return tuple(applied)
+
+    def for_driver(self, kind: str, subject: PodSubject, now: float) -> AppliedException | None:
+        """The exception for an object that changes the driver of nodes, at a moment: one that names its kind, and
+        cudaDriver among its rules, whatever its namespaces.
+        """
+        for one in self.all:
+            is_named = kind in one.match.kinds and _DRIVER_RULE in one.rules and one.match.holds(subject)
+            if is_named and (until := one.period.until(now)):
+                return AppliedException(one, (_DRIVER_RULE,), until)
+        return None
 
 
 NO_EXCEPTIONS = PolicyExceptions()

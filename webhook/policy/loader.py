@@ -45,7 +45,11 @@ from webhook.yaml_files.yaml_lines import YamlNode
 _NAMESPACES: KeyPath = ("spec", "namespaces")
 _POOLS: KeyPath = ("spec", "nodePools")
 
-_OF_ALL_NAMESPACES = {"accelerators": "names of GPUs", "exceptions": "limits of exceptions"}
+_OF_ALL_NAMESPACES = {
+    "accelerators": "names of GPUs",
+    "drivers": "what happens to changes of drivers",
+    "exceptions": "limits of exceptions",
+}
 """Keys of `spec` that stand in the default only, and what they are."""
 
 
@@ -84,6 +88,7 @@ class PolicySource:
     besides: Besides
     accelerators: Accelerators
     max_days: int
+    drivers: WorkloadsMode
 
 
 def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is read with
@@ -141,7 +146,8 @@ def read_source(  # noqa: PLR0913, PLR0917  # what a file is, and what it is rea
         classes=DeclaredClasses(spec.device_classes or {}, root.at("spec", "deviceClasses").entries),
     )
     max_days = MOST_DAYS if spec.exceptions is None else spec.exceptions.max_days
-    return PolicySource(file, name, _claims(root, file, faults), kept, besides, accelerators, max_days)
+    drivers = WorkloadsMode.WARN if spec.drivers is None else spec.drivers.mode
+    return PolicySource(file, name, _claims(root, file, faults), kept, besides, accelerators, max_days, drivers)
 
 
 def _accelerators(root: YamlNode) -> Accelerators:
@@ -162,8 +168,8 @@ def _null_fault(path: KeyPath) -> str:
             return f"is empty; write {{mode: disabled}} to switch the rule off, {{}} to inherit all of it, or {inherit}"
         case ("spec", "nodePools"):
             return f"is empty; write a list, [] for no pools, or {inherit}"
-        case ("spec", "workloads"):
-            return f"is empty; write {{mode: warn}}, or {inherit}"
+        case ("spec", "workloads" | "drivers" as key):
+            return f"is empty; write {{mode: warn}}, or {inherit if key == 'workloads' else 'remove the line'}"
         case ("spec", "rules", *rest) if not any(isinstance(part, int) for part in rest):
             return f"is empty; write a value, or {inherit}"
     return "is empty; write a value, or remove the line"
@@ -252,14 +258,13 @@ def build(
         team = read_source(file, paths[file], content, rules, faults, accelerators, cuda.tables)
         if team is not None:
             policies |= dict.fromkeys(claimed.add(team.claims), binder.bind(team))
-    max_days = default.max_days if default is not None else MOST_DAYS
+    max_days, drivers = (MOST_DAYS, WorkloadsMode.WARN) if default is None else (default.max_days, default.drivers)
     loaded = list(filter(None, [binder.default, *policies.values()]))
     notices += [*shared_quotas.remarks, *binder.notices]
     notices += [] if now is None else _begun_changes(contents, loaded, now)
     notices += dict.fromkeys(_limits_without_use(contents, loaded))
-    policy_set = PolicySet.of(
-        binder.default, policies, notices=tuple(notices), shared=shared_quotas, cuda=cuda, max_days=max_days
-    )
+    parts = {"notices": tuple(notices), "shared": shared_quotas, "cuda": cuda}
+    policy_set = PolicySet.of(binder.default, policies, **parts, max_days=max_days, drivers=drivers)
     if written_exceptions is not None:
         known_now = None if is_default_unknown else now
         file_ = ExceptionFile(paths[EXCEPTIONS_FILE], written_exceptions, tuple(rules), known_now)

@@ -248,6 +248,8 @@ class PolicySet:
     """The exceptions, whether or not they hold now."""
     max_days: int = MOST_DAYS
     """How many days ahead exceptions may end."""
+    drivers: WorkloadsMode = WorkloadsMode.WARN
+    """What happens to objects that change the driver of nodes for the worse."""
 
     @classmethod
     def of(cls, default: Policy | None, claims: Mapping[str, Policy], **parts: Any) -> "PolicySet":
@@ -277,6 +279,7 @@ class PolicySet:
         content += [{CUDA_KIND: self.cuda.written}] if self.cuda.written else []
         written = [one.node.plain() for one in self.exceptions.all]
         content += [{EXCEPTIONS_KIND: [*written, self.max_days]}] if written else []
+        content += [] if self.drivers is WorkloadsMode.WARN else [{"drivers": self.drivers}]
         return content_hash(content)
 
     @property

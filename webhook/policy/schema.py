@@ -25,7 +25,7 @@ from webhook.yaml_files.camel_model import CamelModel
 
 
 class WorkloadsMode(StrEnum):
-    """What becomes of a workload whose pods would be refused."""
+    """What becomes of a workload whose pods would be refused, or of a driver object that breaks workloads."""
 
     WARN = "warn"
     ENFORCE = "enforce"
@@ -89,6 +89,14 @@ class Workloads(CamelModel):
     `disabled` does not check workloads at all."""
 
 
+class Drivers(CamelModel):
+    """What happens to a ClusterPolicy or NVIDIADriver of GPU Operator when it is applied."""
+
+    mode: WorkloadsMode
+    """What happens to one whose driver breaks workloads, or no longer drives GPUs: `warn` admits it with a warning,
+    `enforce` refuses it if that is certain, `disabled` does not check it."""
+
+
 MOST_DAYS = 90
 """Days for which an exception may hold, unless `_default.yaml` says otherwise."""
 
@@ -150,6 +158,9 @@ class PolicySpec(CamelModel):
     replace entries of `_default.yaml` with the same name; shared quotas go by `_default.yaml`."""
     accelerators: AcceleratorSettings | None = None
     """Resource names of GPUs that are not built in. They are declared in `_default.yaml` only, for all namespaces."""
+    drivers: Drivers | None = None
+    """What happens to a ClusterPolicy or NVIDIADriver of GPU Operator when it is applied. Unset: `warn`. It stands in
+    `_default.yaml` only."""
     exceptions: ExceptionLimits | None = None
     """What the exceptions of `_exceptions.yaml` may do. It stands in `_default.yaml` only, for all namespaces."""
 

@@ -18,6 +18,8 @@ from webhook.policy.policy_store import PolicyStore, ReloadStatus
 from webhook.replica.quota_service import QuotaParts, QuotaService
 
 if TYPE_CHECKING:  # each is loaded only where a replica does its work
+    from webhook.kubernetes.api_server import ApiServer
+    from webhook.outcome import Outcome
     from webhook.replica.image_lookups import ImageLookups
     from webhook.replica.status_objects import PolicyObjects
     from webhook.replica.warning_events import WarningEvents
@@ -27,14 +29,14 @@ _LOG = logging.getLogger("gpu_policy")
 
 def _facts_of(
     inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators
-) -> tuple[FactsSource, PodsOfClaims | None]:
-    """The source of facts, not yet started, and the stored pods of the same cluster; None for an inventory."""
+) -> tuple[FactsSource, "ApiServer | None"]:
+    """The source of facts, not yet started, and the API server of the same cluster; None for an inventory."""
     if inventory is not None:
         return StaticFacts(load_inventory(inventory, accelerators)), None
     from webhook.facts.live import LiveFacts  # noqa: PLC0415  # imports the Kubernetes client
 
     live = LiveFacts(kubeconfig=kubeconfig, accelerators=accelerators)
-    return live, PodsOfClaims(live.server)
+    return live, live.server
 
 
 class Companion(Protocol):
@@ -71,7 +73,8 @@ class Replica:
     ) -> None:
         self._metrics = Metrics(namespace_series)
         self._policies = PolicyStore(policies, listener=self._reloaded)
-        self._facts, pods = _facts_of(inventory, kubeconfig, self._policies.current.accelerators)
+        self._inventory = inventory
+        self._facts, self._server = _facts_of(inventory, kubeconfig, self._policies.current.accelerators)
         self._quotas = (
             None if quotas is None else QuotaService(quotas, self._policies, self._metrics, lambda: self._facts.facts)
         )
@@ -84,7 +87,8 @@ class Replica:
             None if self._quotas is None else self._quotas.ledgers,
             clock=self._facts.now,
             listeners=listeners,
-            pods=pods,
+            pods=None if self._server is None else PodsOfClaims(self._server),
+            judge_driver=self._judge_driver,
         )
         self._service.decision_seconds = decision_seconds
         if shown is not None:
@@ -124,6 +128,16 @@ class Replica:
         self._metrics.policies(
             status.hash, is_current=status.last_ok, failures=status.failures, removed_quotas=status.removed_quotas
         )
+
+    def _judge_driver(self, *about: Any, seconds: float) -> "Outcome | None":
+        from webhook.upgrades.driver_changes import DriverJudge, pods_in, pods_of  # noqa: PLC0415  # plans are rare
+
+        accelerators = self._policies.current.accelerators
+        if self._inventory is not None:
+            pods = pods_in(self._inventory, accelerators)
+        elif self._server is not None:
+            pods = pods_of(self._server, accelerators)
+        return DriverJudge(pods).outcome(*about, seconds=seconds)
 
     def _is_known(self, namespace: str) -> bool:
         """Whether a namespace exists: a policy names it, or a pod was stored in it. Without ledgers of quotas nobody

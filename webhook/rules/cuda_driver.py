@@ -375,7 +375,9 @@ def _of_change(
     container, need = uses[at]
     own = [verdict for verdict in lost if at in verdict.result.failing]
     change = changing.change
-    from_then_on = f"from {change.day} on, nodes of pool {changing.pool} have driver {change.driver}"
+    from_then_on = f"{changing.pool} is about to install driver {change.driver} on nodes"
+    if change.day:
+        from_then_on = f"from {change.day} on, nodes of pool {changing.pool} have driver {change.driver}"
     rest = ", and there are no other nodes for the pod" if is_last else ""
     return Advice(
         f"{container.path}.image",

@@ -11,12 +11,15 @@ from enum import StrEnum
 from itertools import combinations
 
 from webhook.cuda.cuda_tables import CudaTables
+from webhook.facts.driver_objects import DriverObject, DriverRoles, has_driver
+from webhook.facts.facts import ClusterFacts
 from webhook.facts.nodes import Node
 from webhook.model.accelerators import Accelerators
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import Version, parse_version
 from webhook.model.wording import counted, few, hint, nearest
+from webhook.policy.policy_set import PolicySet
 
 _IN = re.compile(r"\s*(\S+)\s+in\s*\((.*)\)\s*", re.DOTALL)
 _NUMBERS = re.compile(r"[RrVv]?([0-9]{3}(?:\.[0-9]+){0,2})\.?")
@@ -67,9 +70,13 @@ class KnownNodes:
     """The nodes of a cluster and the pools of its policies, among which changes select."""
 
     nodes: Mapping[str, Node]
-    pools: Sequence[NodePool]
+    pools: tuple[NodePool, ...]
     accelerators: Accelerators
     tables: CudaTables
+
+    @classmethod
+    def of(cls, facts: ClusterFacts, pools: tuple[NodePool, ...], policies: PolicySet) -> "KnownNodes":
+        return cls(facts.cluster.nodes, pools, policies.accelerators, policies.cuda.tables)
 
     def change(self, action: ChangeAction, text: str) -> NodeChange:
         """The change that an option means. Raises UnusableChangesError."""
@@ -90,7 +97,7 @@ class KnownNodes:
             faults.append(str(error))
         if faults:
             raise UnusableChangesError(faults)
-        missing = self._missing(key, values, action) if key else ""
+        missing = self.missing(key, values, action) if key else ""
         note = f"--{action} {spelled(text)}: {missing}" if missing else ""
         cuda = None if version is None else self.tables.drivers.reported_by(version)
         return NodeChange(action, selector.strip(), frozenset(nodes), frozenset(pools), version, cuda, note)
@@ -109,14 +116,14 @@ class KnownNodes:
                 if any(all(node.label(label) == value for label, value in of_pool) for of_pool in members)
             ]
         if not nodes and not pools:
-            raise FormatError(self._missing(key, values, action) if key else self._no_pool(values[0]))
+            raise FormatError(self.missing(key, values, action) if key else self._no_pool(values[0]))
         if action is ChangeAction.SET:
-            bare, nodes = len(nodes), [name for name in nodes if self._has_gpus(self.nodes[name])]
+            bare, nodes = len(nodes), [name for name in nodes if self.has_gpus(self.nodes[name])]
             if not nodes and not pools:
                 raise FormatError(f"selects {counted(bare, 'node')} without NVIDIA GPUs; select others")
         return nodes, [pool.name for pool in pools]
 
-    def _has_gpus(self, node: Node) -> bool:
+    def has_gpus(self, node: Node) -> bool:
         return has_nvidia_gpus(node.kind, self.accelerators)
 
     def _no_pool(self, name: str) -> str:
@@ -124,7 +131,7 @@ class KnownNodes:
         there_are = f"there are {few(names)}{hint(name, names)}" if names else "none is declared"
         return f"no policy declares a node pool {spelled(name)}; {there_are}. {_WANTED.capitalize()}"
 
-    def _missing(self, key: str, values: Sequence[str], action: ChangeAction) -> str:
+    def missing(self, key: str, values: Sequence[str], action: ChangeAction) -> str:
         """Which values of a label no node and no pool has, and what there is instead; empty if each value is there."""
         of_pools = [dict(pool.labels) for pool in self.pools]
         there = {node.label(key) for node in self.nodes.values()} | {labels.get(key) for labels in of_pools}
@@ -133,7 +140,7 @@ class KnownNodes:
             return ""
         if not self.nodes and not self.pools:
             return "no node is known; the cluster has none, or its nodes cannot be listed: grant the verb list on nodes"
-        nodes = [node for node in self.nodes.values() if action is not ChangeAction.SET or self._has_gpus(node)]
+        nodes = [node for node in self.nodes.values() if action is not ChangeAction.SET or self.has_gpus(node)]
         labels = of_pools + [{key: node.label(key) or "" for key in node.keys} for node in nodes]
         if known := sorted({own[key] for own in labels if key in own}):
             what, close = few(list(map(spelled, missing))), nearest(missing[0], known)
@@ -180,6 +187,75 @@ def changes_of(sets: Iterable[str], retired: Iterable[str], known: KnownNodes) -
     if faults:
         raise UnusableChangesError(faults)
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedDriver:
+    """What a ClusterPolicy or NVIDIADriver changes; `change` is None if it gives no node another driver.
+
+    `fault` says why that cannot be planned, `notes` what else to know. While the object is `contested`, because another
+    one selects some of its nodes, GPU Operator rolls out none of the two.
+    """
+
+    change: NodeChange | None = None
+    fault: str = ""
+    notes: tuple[str, ...] = ()
+    is_contested: bool = False
+
+
+def wanted_by(one: DriverObject, facts: ClusterFacts, known: KnownNodes) -> WantedDriver:
+    """What the object changes in a cluster beside the driver objects that the facts have.
+
+    A declared pool changes if the object selects its labels, or the driver of existing nodes that belong to it.
+    """
+    table, objects = facts.cluster.table, {(other.kind, other.name): other for other in facts.cluster.driver_objects}
+    roles = DriverRoles.of({**objects, (one.kind, one.name): one}.values(), table)
+    if not one.is_on:
+        return WantedDriver()
+    if one not in roles.nodes and roles.ruling is not None:
+        idle = f"{roles.ruling.title} installs the driver of all nodes, so this changes nothing; set its "
+        return WantedDriver(notes=(f"{idle}spec.driver.useNvidiaDriverCRD to true",))
+    notes: tuple[str, ...] = ()
+    if one in roles.conflicts:
+        other, both = roles.conflicts[one]
+        names = table.names(both)
+        notes = (
+            f"{other.title} selects {counted(len(names), 'node')} of it, too, such as {names[0]}; while two select one "
+            "node, GPU Operator rolls out no driver. Change one nodeSelector",
+        )
+    own = [table.nodes[name] for name in table.names(roles.nodes[one]) if known.has_gpus(table.nodes[name])]
+    try:
+        change, fault = _installing(one, own, known), ""
+    except FormatError as error:
+        change, fault = None, str(error)
+    return WantedDriver(change, fault, notes, is_contested=bool(roles.conflicts))
+
+
+def _installing(one: DriverObject, own: Sequence[Node], known: KnownNodes) -> NodeChange | None:
+    """The change of an object that has these nodes; None if all have its driver. Raises FormatError."""
+    chosen = one.selector.items()
+    pools = [
+        pool
+        for pool in known.pools
+        if (chosen and chosen <= dict(pool.labels).items())
+        or (pool.members and any(all(node.label(key) == value for key, value in pool.members) for node in own))
+    ]
+    if not own and not pools:
+        if not chosen and not any(map(known.has_gpus, known.nodes.values())):
+            return None
+        missing = (known.missing(key, (value,), ChangeAction.SET) for key, value in chosen)
+        none = "it selects no node with NVIDIA GPUs, but for nodes that bring their own driver"
+        raise FormatError(next(filter(None, missing), none))
+    if not one.version:
+        said = f"{spelled(one.written)} tells no driver version" if one.written else "no version is written"
+        raise FormatError(
+            f"{said}, so nobody knows what {counted(len(own), 'node')} will run; write one such as 580.95.05"
+        )
+    version = _driver(one.version, known.tables)
+    nodes = frozenset(node.name for node in own if not has_driver(one.version, node.kind.labels, node.kind.by_slices))
+    names = frozenset(pool.name for pool in pools if not has_driver(one.version, dict(pool.labels)))
+    cuda = known.tables.drivers.reported_by(version)
+    return NodeChange(ChangeAction.SET, one.title, nodes, names, version, cuda) if nodes or names else None
 
 
 def _driver(text: str, tables: CudaTables) -> Version:

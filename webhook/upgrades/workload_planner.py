@@ -167,6 +167,9 @@ class WorkloadPlanner:
         except ValueError as error:
             self._errors.append(error_about(document, str(error)))
 
+    def owner_of(self, document: Document) -> Owner:
+        return _placed(self._owners.root_of(document.object), namespace_of(document, self._request.namespace)).identity
+
     def _workload(self, document: Document) -> None:
         raw, namespace = document.object, namespace_of(document, self._request.namespace)
         row: _Row | None = None

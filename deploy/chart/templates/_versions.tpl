@@ -17,7 +17,7 @@
 {{/* (list root phase): Fail or Ignore. */}}
 {{- define "gpu-policy.failurePolicy" -}}
 {{- $root := first . -}}
-{{- if has (last .) (list "workloads" "policies") -}}
+{{- if has (last .) (list "workloads" "policies" "drivers") -}}
 Ignore
 {{- else -}}
 {{- $phase := ternary "validate" (last .) (eq (last .) "claims") -}}

@@ -4,6 +4,7 @@
 {{- if .Values.workloads.enabled }}{{ $validating = append $validating "workloads" }}{{ end -}}
 {{- if .Values.policies.checkAtApply }}{{ $validating = append $validating "policies" }}{{ end -}}
 {{- if include "gpu-policy.hasResourceClaims" . }}{{ $validating = append $validating "claims" }}{{ end -}}
+{{- if .Values.drivers.enabled }}{{ $validating = append $validating "drivers" }}{{ end -}}
 {{ include "gpu-policy.configuration" (list . (list "mutate") "MutatingWebhookConfiguration") }}
 ---
 {{ include "gpu-policy.configuration" (list . $validating "ValidatingWebhookConfiguration") }}
@@ -56,6 +57,14 @@ sideEffects: {{ ternary "NoneOnDryRun" "None" (or (and (has $phase (list "valida
 {{- if eq $phase "policies" }}
 timeoutSeconds: 5
 {{ include "gpu-policy.selection.policies" $root }}
+{{- else if eq $phase "drivers" }}
+timeoutSeconds: {{ $root.Values.drivers.timeoutSeconds }}
+rules:
+  - apiGroups: [nvidia.com]
+    apiVersions: ["*"]
+    resources: [clusterpolicies, nvidiadrivers]
+    operations: [CREATE, UPDATE]
+    scope: Cluster
 {{- else }}
 {{- $waits := get $root.Values.webhook (ternary "validate" $phase (eq $phase "claims")) }}
 timeoutSeconds: {{ (ternary $root.Values.workloads $waits (eq $phase "workloads")).timeoutSeconds }}

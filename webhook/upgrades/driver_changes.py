@@ -1,0 +1,177 @@
+"""What applying a ClusterPolicy or NVIDIADriver would change, as the answer to whoever applies it.
+
+It is a plan for the workloads that have pods, judged within a given time, in few lines. A workload that certainly
+breaks, or a GPU that is certainly not driven any more, refuses the object where the policy enforces that.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from webhook.audit.documents import Document, DocumentError
+from webhook.audit.owners import Owners
+from webhook.audit.report import ObjectReference
+from webhook.engine.running_rules import told
+from webhook.facts.driver_objects import DriverObject, driver_object_from
+from webhook.facts.facts import ClusterFacts
+from webhook.kubernetes.api_server import ApiServer
+from webhook.ledger.gpu_pods import COUNTING, asks_for_gpus
+from webhook.ledger.inventory import read_inventory
+from webhook.ledger.ledger_store import LedgerError
+from webhook.ledger.pod_source import PODS, PodLists
+from webhook.model.accelerators import Accelerators
+from webhook.model.subject import makers_of, subject_of
+from webhook.model.wording import counted, few
+from webhook.outcome import Finding, FindingKind, Outcome
+from webhook.policy.exceptions import AppliedException
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.schema import WorkloadsMode
+from webhook.rules.rule_settings import Mode
+from webhook.upgrades.changed_cluster import ChangedCluster, declared_pools
+from webhook.upgrades.driver_plan import DriverPlan, WorkloadChange
+from webhook.upgrades.node_changes import KnownNodes, WantedDriver, wanted_by
+from webhook.upgrades.workload_planner import PlanRequest, WorkloadPlanner
+
+KEY = "drivers"
+_ALL = "`gpu-policy cuda plan --cluster FILE` shows all"
+_JUDGING = 0.6
+"""Share of the time in which workloads are judged; the rest is for counting those that are left."""
+_SAID: Mapping[WorkloadChange, tuple[str, str]] = {
+    WorkloadChange.BREAKS: ("breaks", "break"),
+    WorkloadChange.UNKNOWN: ("is unknown", "are unknown"),
+    WorkloadChange.LOSES_NODES: ("loses nodes", "lose nodes"),
+    WorkloadChange.COMPAT_ONLY: ("runs by forward compatibility only", "run by forward compatibility only"),
+}
+"""Changes for the worse, the worst first, and what one workload does, or several."""
+
+Workloads = Callable[[float], Iterable[Document | DocumentError]]
+"""Reads pods with GPUs, and what makes them if that is known, within so many seconds. Raises LedgerError."""
+
+
+class OwnersByPods(Owners):
+    """Knows of the owners of a pod what the pod says: the Deployment behind a ReplicaSet."""
+
+    def root_of(self, raw: Mapping[str, Any]) -> ObjectReference:
+        root, makers = super().root_of(raw), makers_of(raw)
+        return ObjectReference(root.namespace, *makers[-1], "") if len(makers) > 1 else root
+
+
+def pods_of(server: ApiServer, accelerators: Accelerators) -> Workloads:
+    """The pods of a cluster that ask for GPUs."""
+    lists = PodLists(server, server.now)
+    return lambda seconds: _asking(lists.objects(PODS, ["*"], seconds, COUNTING), accelerators)
+
+
+def pods_in(inventory: Path, accelerators: Accelerators) -> Workloads:
+    """The pods of an inventory that ask for GPUs."""
+    raws: list[object] = []
+    read_inventory(inventory, accelerators, lambda kind, raw: raws.append(raw) if kind == "Pod" else None)
+    return lambda _seconds: _asking(raws, accelerators)
+
+
+def _asking(raws: Iterable[object], accelerators: Accelerators) -> Iterator[Document]:
+    for number, raw in enumerate(raws, 1):
+        if isinstance(raw, dict) and asks_for_gpus(raw, accelerators):
+            yield Document("", number, 0, {"apiVersion": "v1", "kind": "Pod", **raw})
+
+
+@dataclass(frozen=True, slots=True)
+class DriverJudge:
+    """Judges driver objects by the workloads that run. Threads may share it."""
+
+    workloads: Workloads
+    owners: Callable[[], Owners] = OwnersByPods
+
+    def outcome(  # noqa: PLR0913  # the object, and all that it is judged by
+        self,
+        raw: Mapping[str, Any],
+        old: Mapping[str, Any] | None,
+        policies: PolicySet,
+        facts: ClusterFacts,
+        now: float,
+        *,
+        seconds: float = math.inf,
+    ) -> Outcome | None:
+        """The outcome for an object that is applied at a moment in seconds since 1970, within `seconds`.
+
+        None if nothing about the driver is said, or changes. Raises ShapeError for a malformed object.
+        """
+        one = driver_object_from(raw)
+        if policies.drivers is WorkloadsMode.DISABLED or (old is not None and driver_object_from(old) == one):
+            return None
+        known = KnownNodes.of(facts, declared_pools(policy.at(now) for policy in policies.policies), policies)
+        wanted = wanted_by(one, facts, known)
+        found = [Finding(KEY, Mode.WARN, FindingKind.ADVICE, one.where, text) for text in (wanted.fault, *wanted.notes)]
+        found = [finding for finding in found if finding.message]
+        if wanted.change is not None:
+            cluster = ChangedCluster(facts, (wanted.change,), known.pools, None, known.tables, known.accelerators)
+            request = PlanRequest(cluster, policies, datetime.fromtimestamp(now, UTC))
+            plan, left = self._planned(request, seconds)
+            found = [*_lines(plan, one), *found]
+            found += [Finding(KEY, Mode.WARN, FindingKind.ADVICE, one.where, left, _ALL)] if left else []
+        exception = policies.exceptions.for_driver(one.kind, subject_of(raw, one.kind), now)
+        return Outcome(policies.default, raw, tuple(_in_mode(found, policies, wanted, exception)))
+
+    def _planned(self, request: PlanRequest, seconds: float) -> tuple[DriverPlan, str]:
+        """The plan, and what it does not judge; empty if it judges everything."""
+        planner = WorkloadPlanner(request, self.owners())
+        begun, left, unread = time.monotonic(), set(), ""
+        try:
+            for one in self.workloads(seconds):
+                if isinstance(one, DocumentError) or time.monotonic() - begun < seconds * _JUDGING:
+                    planner.add(one)
+                else:
+                    left.add(planner.owner_of(one))
+        except LedgerError as error:
+            unread = f"not all pods were judged: {error}"
+        plan = planner.plan()
+        left -= {one.owner.identity for one in plan.workloads}
+        return plan, unread or (f"{counted(len(left), 'workload')} more were not judged in the time" if left else "")
+
+
+def _lines(plan: DriverPlan, one: DriverObject) -> Iterator[Finding]:
+    """What the plan says: all in one line, and the worst of it in another; nothing if it harms nobody."""
+    (pool,) = plan.pools
+    parts: list[str] = []
+    for change, words in _SAID.items():
+        if found := plan.at(change):
+            homes = sorted({workload.owner.home for workload in found} - {""})
+            of = f" of {few(homes)}" if change is WorkloadChange.BREAKS and homes else ""
+            first = f"{counted(len(found), 'workload')}{of}" if not parts else f"{len(found)}"
+            parts.append(f"{first} {words[len(found) > 1]}")
+    undriven = [(gpus.product or "a GPU of unknown model", gpus.is_certain) for gpus in pool.undriven]
+    parts += [
+        f"{name} {'is no longer' if sure else 'may no longer be'} driven" for name, sure in dict.fromkeys(undriven)
+    ]
+    if not parts:
+        return
+    where = [counted(pool.nodes, "node")] if pool.nodes or not pool.pools else []
+    where += [f"declared pool {few(pool.pools)}"] if pool.pools else []
+    now = few(pool.drivers) if pool.drivers else "an unknown driver"
+    is_certain = bool(plan.at(WorkloadChange.BREAKS)) or any(sure for _, sure in undriven)
+    kind = FindingKind.VIOLATION if is_certain else FindingKind.ADVICE
+    text = f"{now} -> {pool.driver} on {' and '.join(where)}: {', '.join(parts)}"
+    yield Finding(KEY, Mode.WARN, kind, one.where, text, _ALL)
+    worst = next((workload for workload in plan.workloads if workload.change in _SAID), None)
+    if worst is not None:
+        kind = FindingKind.VIOLATION if worst.change is WorkloadChange.BREAKS else FindingKind.ADVICE
+        text = f"{_SAID[worst.change][0]}: {worst.reason}"
+        yield Finding(KEY, Mode.WARN, kind, worst.owner.title, text, worst.remedy)
+
+
+def _in_mode(
+    findings: Iterable[Finding], policies: PolicySet, wanted: WantedDriver, exception: AppliedException | None
+) -> Iterator[Finding]:
+    """The findings as the mode and an exception want them. A driver that is not rolled out yet refuses nothing."""
+    refuses = policies.drivers is WorkloadsMode.ENFORCE and not wanted.is_contested
+    for finding in findings:
+        if finding.kind is FindingKind.ADVICE or not refuses:
+            yield finding
+        elif exception is not None:
+            yield told(replace(finding, mode=Mode.ENFORCE, exception=exception))
+        else:
+            yield replace(finding, mode=Mode.ENFORCE, refuses=True)
