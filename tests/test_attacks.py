@@ -1,5 +1,5 @@
 """Attacks and faults that happened to other admission webhooks, each tried here. Those that need a real API server are
-tried in tests/e2e too; docs/decisions/0023 says which do not apply.
+tried in tests/e2e too.
 """
 
 import json

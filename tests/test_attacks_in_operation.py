@@ -1,5 +1,5 @@
 """Attacks and faults of operation that happened to other admission webhooks, tried on a replica as a process where that
-makes a difference. Those that need a real API server are in tests/e2e; docs/decisions/0023 says which do not apply.
+makes a difference. Those that need a real API server are in tests/e2e.
 """
 
 import json
