@@ -417,6 +417,7 @@ class LedgerMachine(RuleBasedStateMachine):
                 if is_known and not lives:
                     gone.add(uid)
             before = entries.changed({}, gone)
+            gone |= self.objects.of.keys() - self.truth.live.keys()  # the refusal has taken their entries out
             asked = Asked.by(claim, joined(claim.group, b"", before.remainders, gone), before.remainders)
             if asked.excesses(used(before.counts, claim.quota)):
                 return
