@@ -2,6 +2,7 @@
 
 import copy
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -67,6 +68,23 @@ def groups(number: int, size: int, gpus: int) -> dict[str, Any]:
     return {"apiVersion": api, "kind": "LeaderWorkerSet", "metadata": {"name": "lws"}, "spec": spec}
 
 
+def gated(raw: dict[str, Any]) -> dict[str, Any]:
+    raw["spec"]["template"]["spec"] |= {"schedulingGates": [{"name": "example.com/queue"}]}
+    return raw
+
+
+def in_turn(*pods: int) -> dict[str, Any]:
+    """A JobSet with a job of so many pods after the other."""
+    jobs: list[dict[str, Any]] = [
+        {"name": f"j{at}", "template": {"spec": {"parallelism": number, "template": {"spec": pod(1)["spec"]}}}}
+        for at, number in enumerate(pods)
+    ]
+    for before, job in pairwise(jobs):
+        job["dependsOn"] = [{"name": before["name"], "status": "Complete"}]
+    api = "jobset.x-k8s.io/v1alpha2"
+    return {"apiVersion": api, "kind": "JobSet", "metadata": {"name": "js"}, "spec": {"replicatedJobs": jobs}}
+
+
 @pytest.mark.parametrize("mode", ["warn", "enforce"])
 @pytest.mark.parametrize(
     ("raw", "pods", "said"),
@@ -129,6 +147,9 @@ def groups(number: int, size: int, gpus: int) -> dict[str, Any]:
         pytest.param(deployment(2, 4, **RECREATE), held(w1=4, w2=4, a=4), "", id="all of its own run"),
         pytest.param(cluster(4), held(ray=4, a=4), "", id="a cluster that fits"),
         pytest.param(deployment(0, 4), held(a=12), "", id="no pods"),
+        pytest.param(deployment(1, 4, paused=True), held(a=12), "", id="paused"),
+        pytest.param(gated(deployment(1, 4, **RECREATE)), held(a=12), "", id="gated"),
+        pytest.param(in_turn(4, 6), held(a=6), "", id="jobs that follow each other"),
         pytest.param(deployment(1, 4, "Job", suspend=True), held(a=12), "", id="suspended"),
         pytest.param(workload("CronJob", pod(4)), held(a=12), "", id="a schedule"),
         pytest.param(workload("PodTemplate", pod(4)), held(a=12), "", id="no pods by itself"),
@@ -258,6 +279,15 @@ def hpa(most: int) -> Scaler:
             "or maxSurge: 0",
             id="an update that ends all the same",
         ),
+        pytest.param(
+            deployment(2, 4, strategy={"rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}}),
+            [],
+            "a rolling update starts 2 pods more (maxSurge 100%), so 4 pods request 16 GPUs together; GPU quota "
+            "'team-vision' allows 12 GPUs in all, so new pods wait until old ones have ended. Set strategy Recreate, "
+            "or maxSurge: 0, with maxUnavailable: 1",
+            id="an update with room for one pod more",
+        ),
+        pytest.param(in_turn(9, 12), [], "", id="jobs that follow each other"),
         pytest.param(deployment(4, 3), [], "", id="an update that nobody asked to start more"),
         pytest.param(
             deployment(1, 4),

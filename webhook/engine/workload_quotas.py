@@ -2,7 +2,7 @@
 more pods than usual.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -13,11 +13,11 @@ from webhook.engine.running_rules import findings_of
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.ledger_store import GpuPod
 from webhook.ledger.ledgers import InUse
-from webhook.model.json_parts import text
-from webhook.model.pod import Pod
+from webhook.model.json_parts import part, text
+from webhook.model.pod import KUEUE_QUEUE, Pod
 from webhook.model.wording import counted
 from webhook.model.workloads import Template
-from webhook.model.workloads.peaks import Gang, Peak, Pods, Scaler, group_of, peaks_of, starts_now
+from webhook.model.workloads.peaks import Gang, Peak, Pods, Scaler, group_of, peaks_of, stages_of, starts_now
 from webhook.outcome import Finding, FindingKind, Injection
 from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.policy.policy_set import ConfiguredRule, Policy
@@ -25,7 +25,7 @@ from webhook.quota import quota_wording
 from webhook.quota.amounts import amounts, unit_of, used
 from webhook.quota.demand import pod_demand
 from webhook.quota.quota_wording import is_unspecified
-from webhook.quota.quotas import Demand, Excess, Limit, Quota
+from webhook.quota.quotas import Demand, Excess, Gated, Limit, Quota
 from webhook.rules import schedulable
 from webhook.rules.rule import Advice
 from webhook.rules.rule_settings import Mode
@@ -113,19 +113,19 @@ def findings_together(  # noqa: PLR0913  # all that decides
     if not with_gpus or not (quotas or nodes):
         return
     peaks = list(peaks_of(raw, [one.template for one in with_gpus], around.scalers))
-    group = group_of(raw, [one.template for one, _ in pods]) if quotas else None
+    group, stages = group_of(raw, [one.template for one, _ in pods]) if quotas else None, stages_of(raw)
     for active in quotas:
         of_quota = [one for one in with_gpus if any(own is active for own in one.quotas)]
         asking = _asking(of_quota, active.quota, namespace, facts)
-        now = around.in_use(active.quota) if asking and starts_now(raw) else None
+        now = None if not asking or _waits(raw, of_quota, active.quota) else around.in_use(active.quota)
         for limit in active.quota.limits:
-            together = _Together(active, limit, asking)
+            together = _Together(active, limit, asking, stages)
             if not together.each or max(together.each.values()) > limit.hard:
                 continue
             never = together.never(group)
             if now is not None and together.may_be_short(now, peaks):
                 known = None if around.before is None else _asking(around.before(), active.quota, namespace, facts)
-                old = None if known is None else _Together(active, limit, known)
+                old = None if known is None else _Together(active, limit, known, stages)
                 for found in _not_now(together, now, old, raw, group, peaks):
                     yield found
                     now = None  # once for each quota
@@ -150,19 +150,32 @@ def _asking(outcomes: Sequence[TemplateOutcome], quota: Quota, namespace: str, f
     return [(one, demand) for one, demand in found if demand is not None]
 
 
+def _waits(raw: Mapping[str, Any], outcomes: Sequence[TemplateOutcome], quota: Quota) -> bool:
+    """Whether the object, or a queue, keeps its pods back, so that they count later."""
+    if not starts_now(raw) or part(raw, "spec", "paused") is True:
+        return True
+    pods = [one.pod for one in outcomes if one.pod is not None and quota.counting.gated is Gated.LATER]
+    return any(pod.is_gated or KUEUE_QUEUE in pod.labels for pod in pods)
+
+
 _USUAL: Pods = {}
 
 
 class _Together:
     """The pods of an object that count against one limit: `each` what one pod of a template counts, by its path."""
 
-    def __init__(self, active: ConfiguredQuota, limit: Limit, demands: _Demands) -> None:
+    def __init__(
+        self, active: ConfiguredQuota, limit: Limit, demands: _Demands, stages: Sequence[Set[str]] = ()
+    ) -> None:
         self.active, self.quota, self.limit = active, active.quota, limit
-        starting = [(one, demand) for one, demand in demands if one.template.pods != 0]
-        counted = [(one, demand, amount) for one, demand in starting if (amount := amounts(demand, self.quota)[limit])]
+        counted = [(one, demand, amount) for one, demand in demands if (amount := amounts(demand, self.quota)[limit])]
         self.outcomes = [one for one, _, _ in counted]
         self.each = {one.template.path: amount for one, _, amount in counted}
         self.usual = {one.template.path: one.template.pods or 0 for one in self.outcomes}
+        if stages:  # the largest of those that follow each other
+            at_once = [{one.template.path for one in self.outcomes if one.template.group in names} for names in stages]
+            paths = max(at_once, key=lambda paths: self.total(dict.fromkeys(self.usual.keys() - paths, 0)))
+            self.usual |= dict.fromkeys(self.usual.keys() - paths, 0)
         units = {unit_of(demand, limit, self.quota) for _, demand, _ in counted}
         self._unit = units.pop() if len(units) == 1 else None
         self._is_open = any(is_unspecified(demand, self.quota) for _, demand, _ in counted)
@@ -197,7 +210,7 @@ class _Together:
         """That the pods, or those of one group, do not fit although nothing else is in use."""
         if self.total() <= self.limit.hard:
             return None
-        running = [one for one in self.outcomes if one.template.pods]
+        running = [one for one in self.outcomes if self.usual[one.template.path]]
         is_only, size = len(running) == 1, Fraction(0) if group is None else self.total(group.pods)
         if group is not None and (size > self.limit.hard or group.number > 1):
             said = group.name, group.number, self.number(group.pods)
@@ -211,17 +224,18 @@ class _Together:
 
     def beyond(self, peak: Peak) -> Told:
         """That the pods are too many at a peak."""
-        most = {path: each for path, each in self.each.items() if path in peak.pods}
-        fits = (self.limit.hard - self.total(dict.fromkeys(most, 0))) // max(most.values())
-        excess = self.excess(self.total(peak.pods))
-        found = quota_wording.at_peak(self.quota, excess, peak.why, self.number(peak.pods), _tail(peak, fits))
+        room = self.limit.hard - self.total(dict.fromkeys(peak.pods, 0))
+        fits = int(room * peak.units // sum(self.each.get(path, 0) * pods for path, pods in peak.pods.items()))
+        excess, needed = self.excess(self.total(peak.pods)), peak.needed
+        tail = _tail(peak, fits, never_ends=needed is not None and self.total(needed) > self.limit.hard)
+        found = quota_wording.at_peak(self.quota, excess, peak.why, self.number(peak.pods), tail)
         return self.told(peak.why, (found, peak.remedy.format(fits)), self.outcomes)
 
 
-def _tail(peak: Peak, fits: int) -> str:
+def _tail(peak: Peak, fits: int, *, never_ends: bool) -> str:
     if peak.is_update:
-        return ", so the update never ends" if peak.never_ends else ", so new pods wait until old ones have ended"
-    return f", enough for {fits} of them" if "{}" in peak.remedy else ""
+        return ", so the update never ends" if never_ends else ", so new pods wait until old ones have ended"
+    return f", enough for {fits * sum(peak.pods.values()) // peak.units} of them" if "{}" in peak.remedy else ""
 
 
 def _not_now(  # noqa: PLR0913, PLR0917  # all that decides
@@ -236,7 +250,11 @@ def _not_now(  # noqa: PLR0913, PLR0917  # all that decides
     own = (amount_of_stored(one, limit, quota) for one in now.pods if is_own(one, raw))
     already = sum(own, Fraction(0)) if old is None else old.total()
     more = asks - already
-    alone = [one for one in pods.outcomes if pods.each[one.template.path] > free and (one.template.pods or old is None)]
+    alone = [
+        one
+        for one in pods.outcomes
+        if pods.each[one.template.path] > free and one.template.pods != 0 and (one.template.pods or old is None)
+    ]
 
     def told(asked: Fraction, whose: str, tail: str, outcomes: Sequence[TemplateOutcome], remedy: str = "") -> Told:
         largest, excess = largest_of(now.pods, limit, quota) if now.tells else None, pods.excess(asked, taken)
@@ -255,7 +273,7 @@ def _not_now(  # noqa: PLR0913, PLR0917  # all that decides
         yield told(asks, whose, adds, pods.outcomes, "Free some")
     elif old is not None and asks <= limit.hard and _changes(pods, old):
         left = free - max(more, Fraction(0))
-        for peak in [one for one in peaks if one.never_ends and pods.total(one.pods) - asks > left]:
+        for peak in [one for one in peaks if one.needed is not None and pods.total(one.needed) - asks > left]:
             peaks.remove(peak)
             yield told(pods.total(peak.pods) - asks, f"{peak.why}, which requests", "", pods.outcomes, peak.remedy)
 
@@ -282,15 +300,17 @@ def _beyond_nodes(peak: Peak, one: TemplateOutcome, rule: ConfiguredRule, facts:
     """That the nodes of today have no room for the pods at a peak; nothing where nodes are made on demand."""
     pods, most, pod = one.template.pods or 0, peak.pods.get(one.template.path, 0), one.pod
     fits = None if pod is None else facts.most_pods(pod)
-    if fits is None or not max(pods, 1) <= fits < most or (peak.is_update and not peak.never_ends):
+    if fits is None or not max(pods, 1) <= fits < most:
+        return
+    if peak.is_update and (peak.needed is None or peak.needed.get(one.template.path, 0) <= fits):
         return
     gpus = counted(one.gpus * most, "GPU")
     found = (
         f"{peak.why}, so {most} pods request {gpus} together; the nodes of today that fit have room for {fits} of them"
     )
     if peak.is_update:
-        found += _tail(peak, fits)
+        found += _tail(peak, fits, never_ends=True)
     place = one.template.place("spec")
-    said = Advice(place, found, peak.remedy.format(fits), follows_nodes=True)
+    said = Advice(place, found, peak.remedy.format(fits * peak.units // most), follows_nodes=True)
     for finding in findings_of(rule, [said], pod):
         yield Told(one, (peak.why, "nodes"), replace(finding, about=one.about))

@@ -7,13 +7,13 @@ which starts a second cluster; the revisions of Knative, which live side by side
 starts a run beside the last unless told otherwise. Argo starts the pods of all items, up to `parallelism`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 from webhook.model.json_parts import entries, listed, mapped, part, text
 from webhook.model.pod import KUEUE_QUEUE
-from webhook.model.wording import counted, cut
+from webhook.model.wording import counted, cut, few
 from webhook.model.workloads.template import Template, annotated_count, count_of, product, replicas
 
 Pods = Mapping[str, int]
@@ -22,16 +22,18 @@ Pods = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """When an object runs up to `pods` at once, and the setting that helps, with {} for the number of pods that fit.
+    """When an object runs up to `pods` at once, and the setting that helps, with {} for the number that fits.
 
-    `is_update`: for as long as an update lasts. `never_ends`: without room for all of them the update waits for ever.
+    `units` are what the setting counts: pods, or groups of pods. `is_update`: for as long as an update lasts. `needed`:
+    the fewest pods at once without which the update waits for ever; None where old pods make room.
     """
 
     why: str
     pods: Pods
     remedy: str
     is_update: bool = False
-    never_ends: bool = False
+    needed: Pods | None = None
+    units: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,17 @@ class Gang:
 
 @dataclass(frozen=True, slots=True)
 class Scaler:
-    """An object that scales another one, its kind and name in `target`, to `most` pods. `called` is for messages."""
+    """An object that scales another one, its kind and name in `target`, to `most` replicas. `called` is for messages.
+
+    `group` is the API group of the other; None where that is not said. `from_none`: it scales an object without pods.
+    """
 
     target: tuple[str, str]
     most: int
     setting: str
     called: str
+    group: str | None = None
+    from_none: bool = False
 
 
 def scaler_of(raw: Mapping[str, Any]) -> Scaler | None:
@@ -62,7 +69,9 @@ def scaler_of(raw: Mapping[str, Any]) -> Scaler | None:
     reference, most = mapped(raw, "spec", "scaleTargetRef"), count_of(part(raw, "spec", key), usual)
     target = text(reference, "kind") or "Deployment", text(reference, "name")
     called = f"{kind} {cut(text(raw, 'metadata', 'name'))}{means}"
-    return None if most is None else Scaler(target, most, key, called)
+    version = text(reference, "apiVersion")
+    scaled = version.rpartition("/")[0] if version else None
+    return None if most is None else Scaler(target, most, key, called, scaled, from_none=group == "keda.sh")
 
 
 SCALERS: Mapping[tuple[str, str], tuple[str, str, int | None]] = {
@@ -78,19 +87,33 @@ def peaks_of(raw: Mapping[str, Any], templates: Sequence[Template], scalers: Ite
     usual = {one.path: one.pods for one in templates if one.pods}
     yield from _updates(group, kind, raw, usual)
     for one in scalers:
-        if one.target == (kind, text(raw, "metadata", "name")) and len(usual) == 1:
+        if one.target == (kind, text(raw, "metadata", "name")) and one.group in (None, group):
             why = f"{one.setting} of {one.called} is {one.most}"
-            yield Peak(why, dict.fromkeys(usual, one.most), f"Set {one.setting} to {{}} or less")
-    for template in templates:
-        found = _own_maximum(group, kind, raw, template)
-        if found is not None and (most := found[1]) is not None:
-            yield Peak(f"{found[0]} is {most}", {template.path: most}, f"Set {found[0]} to {{}} or less")
-    if (group, kind) in _REPEATED and part(raw, "spec", "concurrencyPolicy") in (None, "", "Allow"):
+            most = _scaled(raw, usual, templates, one)
+            yield Peak(why, most, f"Set {one.setting} to {{}} or less", units=one.most)
+    own = ((one, *found) for one in templates for found in _own_maximum(group, kind, raw, one))
+    maxima = [(one, name, units, each) for one, name, units, each in own if units]
+    if len(maxima) == 1:
+        (template, name, units, each), *_ = maxima
+        yield Peak(f"{name} is {units}", {template.path: units * each}, f"Set {name} to {{}} or less", units=units)
+    elif maxima:
+        why = f"{maxima[0][1]} is {few([f'{units} of {template.group}' for template, _, units, _ in maxima])}"
+        yield Peak(why, {one.path: units * each for one, _, units, each in maxima}, "Set them lower")
+    if (group, kind) in _REPEATED and part(raw, "spec", "concurrencyPolicy") in (None, "", "Allow") and _may_last(raw):
         twice = {path: 2 * pods for path, pods in usual.items()}
         remedy = "Set concurrencyPolicy: Forbid, or Replace"
         yield Peak("a run may start beside the last (concurrencyPolicy Allow)", twice, remedy)
     if (group, kind) in _WORKFLOWS:
         yield from _fan_outs(mapped(raw, *_WORKFLOWS[group, kind].split(".")), templates)
+
+
+def _scaled(raw: Mapping[str, Any], usual: Pods, templates: Sequence[Template], scaler: Scaler) -> Pods:
+    """The pods at the most replicas; none where it is not known how many pods a replica has."""
+    times, has_groups = replicas(mapped(raw, "spec")), raw.get("kind") == "LeaderWorkerSet"
+    if times and (len(usual) == 1 or has_groups):
+        return {path: pods // times * scaler.most for path, pods in usual.items()}
+    is_from_none = times == 0 and scaler.from_none and len(templates) == 1 and not has_groups
+    return {templates[0].path: scaler.most} if is_from_none else {}
 
 
 # Updates
@@ -105,11 +128,13 @@ _ROLLING: Mapping[tuple[str, str], _Row] = {
         "Set maxSurge: 0",
     ),
     ("serving.kserve.io", "InferenceService"): (
-        *("spec.predictor.deploymentStrategy", "rollingUpdate", "25%", "25%"),
-        "Set its deploymentStrategy to Recreate, or maxSurge: 0",
+        *("*.deploymentStrategy", "rollingUpdate", "25%", "25%"),
+        "Set its deploymentStrategy to Recreate, or maxSurge: 0, unless it runs on Knative",
     ),
+    ("serving.kserve.io", "LLMInferenceService"): (*("*", "rolloutStrategy", "25%", "25%"), "Set maxSurge: 0"),
 }
-"""Group and kind -> place of the strategy, field in it, maxSurge and maxUnavailable where they are missing, remedy."""
+"""Group and kind -> place of the strategy, with * for the place of the pods, field in it, maxSurge and maxUnavailable
+where they are missing, remedy."""
 
 
 def _updates(group: str, kind: str, raw: Mapping[str, Any], usual: Pods) -> Iterator[Peak]:
@@ -119,9 +144,11 @@ def _updates(group: str, kind: str, raw: Mapping[str, Any], usual: Pods) -> Iter
     why, remedy, percent = "", "", 100
     if kind == "Rollout" and "blueGreen" in mapped(spec, "strategy"):
         why, remedy = "starts all pods a second time (blueGreen)", "Use strategy canary with maxSurge: 0"
-    elif kind == "Rollout" and _shifts_traffic(spec):
-        why = "keeps the stable pods until all others run (trafficRouting)"
-        remedy = "Set dynamicStableScale: true, and maxSurge: 0"
+    elif kind == "Rollout" and mapped(spec, "strategy", "canary", "trafficRouting"):  # maxSurge does not count
+        if part(spec, "strategy", "canary", "dynamicStableScale") is True:
+            return
+        why = "keeps the stable pods until all others run (trafficRouting, whatever maxSurge says)"
+        remedy = "Set dynamicStableScale: true, and small steps"
     elif (group, kind) == ("ray.io", "RayService"):
         how = text(spec, "upgradeStrategy", "type") or "NewCluster"
         options = mapped(spec, "upgradeStrategy", "clusterUpgradeOptions")
@@ -136,8 +163,8 @@ def _updates(group: str, kind: str, raw: Mapping[str, Any], usual: Pods) -> Iter
         why, remedy = "starts a revision beside the last (Knative has no maxSurge)", "Leave room for both"
     if why:
         most_pods = {path: pods + -(-pods * percent // 100) for path, pods in usual.items()}
-        yield Peak(f"a rolling update {why}", most_pods, remedy, is_update=True, never_ends=True)
-    elif (group, kind) in _ROLLING:
+        yield Peak(f"a rolling update {why}", most_pods, remedy, is_update=True, needed=most_pods)
+    elif (group, kind) in _ROLLING and not any(path.endswith(".worker") for path in usual):
         yield from _rolling(raw, usual, _ROLLING[group, kind])
 
 
@@ -147,29 +174,28 @@ def _runs_on_knative(raw: Mapping[str, Any]) -> bool:
 
 
 def _rolling(raw: Mapping[str, Any], usual: Pods, row: _Row) -> Iterator[Peak]:
-    place, field, surge, unavailable, remedy = row
-    strategy = mapped(raw, *place.split("."))
-    if text(strategy, "type") in ("Recreate", "OnDelete"):
-        return
-    said, groups, usually = mapped(strategy, field), None, surge
-    surge, unavailable = said.get("maxSurge", surge), said.get("maxUnavailable", unavailable)
-    if raw.get("kind") == "LeaderWorkerSet":
-        groups = replicas(mapped(raw, "spec"))
-    most: dict[str, int] = {}
-    never_ends = False
+    place, field, usual_surge, usual_unavailable, remedy = row
+    groups = replicas(mapped(raw, "spec")) if raw.get("kind") == "LeaderWorkerSet" else None
+    most, needed, never_ends, said = dict(usual), dict(usual), False, usual_surge
     for path, pods in usual.items():
-        times = groups or pods
+        strategy = mapped(raw, *place.replace("*", path.removesuffix(".template")).split("."))
+        if text(strategy, "type") in ("Recreate", "OnDelete"):
+            continue
+        own, times = mapped(strategy, field), groups or pods
+        surge, unavailable = own.get("maxSurge", usual_surge), own.get("maxUnavailable", usual_unavailable)
         more, fewer = _share(surge, times, is_rounded_up=True), _share(unavailable, times, is_rounded_up=False)
-        if more is None or fewer is None:
-            return
-        most[path] = pods + pods // times * (more if groups is None else min(more, times))
+        if more is None or fewer is None or not (more and (surge != usual_surge or not fewer)):
+            continue  # else old pods make room, and nobody asked for more
+        said, each = surge, pods // times
+        most[path] += each * min(more, times)
+        needed[path] += 0 if fewer else each
         never_ends |= not fewer
-    if unavailable in (0, "0%"):
-        remedy += ", with maxUnavailable: 1"
-    if most != usual and (never_ends or surge != usually):  # else old pods make room, and nobody asked for more
+        if unavailable in (0, "0%") and not remedy.endswith("1"):
+            remedy += ", with maxUnavailable: 1"
+    if most != usual:
         added = counted(sum(most.values()) - sum(usual.values()), "pod")
-        why = f"a rolling update starts {added} more (maxSurge {surge})"
-        yield Peak(why, most, remedy, is_update=True, never_ends=never_ends)
+        why = f"a rolling update starts {added} more (maxSurge {said})"
+        yield Peak(why, most, remedy, is_update=True, needed=needed if never_ends else None)
 
 
 def _share(value: object, of: int, *, is_rounded_up: bool) -> int | None:
@@ -183,33 +209,33 @@ def _share(value: object, of: int, *, is_rounded_up: bool) -> int | None:
     return count_of(value, None)
 
 
-def _shifts_traffic(spec: Mapping[str, Any]) -> bool:
-    canary = mapped(spec, "strategy", "canary")
-    return bool(mapped(canary, "trafficRouting")) and canary.get("dynamicStableScale") is not True
-
-
 # Autoscalers, schedules, workflows
 
 _MAX_SCALE = ("autoscaling.knative.dev/max-scale", "autoscaling.knative.dev/maxScale")
 
 
-def _own_maximum(group: str, kind: str, raw: Mapping[str, Any], template: Template) -> tuple[str, int | None] | None:
-    """The setting by which an object scales the pods of a template, and how many pods that are at most."""
+def _own_maximum(
+    group: str, kind: str, raw: Mapping[str, Any], template: Template
+) -> Iterator[tuple[str, int | None, int]]:
+    """The setting by which an object scales the pods of a template, its value, and the pods of each one that it counts.
+
+    KServe makes no autoscaler for the classes none and external (hpa_reconciler.go), but Knative scales in any case.
+    """
     spec, name = mapped(raw, "spec"), template.group
     if kind == "InferenceService" and not name.endswith("workers"):
-        return "maxReplicas", count_of(part(spec, name, "maxReplicas"), None) or None
-    if kind == "LLMInferenceService" and not name and not part(spec, "worker"):
-        return "scaling.maxReplicas", count_of(part(spec, "scaling", "maxReplicas"), None)
-    if (group, kind) == ("serving.knative.dev", "Service"):
+        scaled = part(raw, "metadata", "annotations", "serving.kserve.io/autoscalerClass")
+        if scaled not in ("none", "external") or _runs_on_knative(raw):
+            yield "maxReplicas", count_of(part(spec, name, "maxReplicas"), None), 1
+    elif kind == "LLMInferenceService" and not name and not part(spec, "worker"):
+        yield "scaling.maxReplicas", count_of(part(spec, "scaling", "maxReplicas"), None), 1
+    elif (group, kind) == ("serving.knative.dev", "Service"):
         annotations = mapped(spec, "template", "metadata", "annotations")
-        return "max-scale (maxReplicas)", annotated_count(annotations, _MAX_SCALE)
+        yield "max-scale (maxReplicas)", annotated_count(annotations, _MAX_SCALE), 1
     cluster = _ray_cluster(raw)
     if mapped(cluster) and part(cluster, "enableInTreeAutoscaling") is True:
         workers = {one: most for _, one, most in entries(cluster, "workerGroupSpecs", named_by="groupName")}.get(name)
-        return "maxReplicas", product(
-            count_of(part(workers, "maxReplicas"), None), count_of(part(workers, "numOfHosts"), 1)
-        )
-    return None
+        hosts = count_of(part(workers, "numOfHosts"), 1) or 1
+        yield "maxReplicas", count_of(part(workers, "maxReplicas"), None), hosts
 
 
 _CLUSTERS = {"RayCluster": (), "RayService": ("rayClusterConfig",), "RayJob": ("rayClusterSpec",)}
@@ -223,6 +249,19 @@ def _ray_cluster(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 _REPEATED = frozenset({("batch", "CronJob"), ("batch.volcano.sh", "CronJob")})
 """Kinds with a schedule whose runs may overlap."""
+
+
+def _may_last(raw: Mapping[str, Any]) -> bool:
+    """Whether a run may last until the next one: it has no deadline that ends it before, daily or hourly as it is."""
+    job, (minute, hour, *_) = (
+        mapped(raw, "spec", "jobTemplate", "spec"),
+        [*text(raw, "spec", "schedule").split(), "", ""],
+    )
+    deadlines = [part(job, "activeDeadlineSeconds"), part(job, "template", "spec", "activeDeadlineSeconds")]
+    between = (82_800 if hour.isdecimal() else 3_600) if minute.isdecimal() else 60
+    return not any(isinstance(one, int) and one < between for one in deadlines)
+
+
 _WORKFLOWS = {
     ("argoproj.io", "Workflow"): "spec",
     ("argoproj.io", "WorkflowTemplate"): "spec",
@@ -233,22 +272,28 @@ _WORKFLOWS = {
 def _fan_outs(spec: Mapping[str, Any], templates: Sequence[Template]) -> Iterator[Peak]:
     """The templates of which a step or task starts a pod for each of its items."""
     paths, bound = {one.group: one.path for one in templates}, count_of(spec.get("parallelism"), None)
-    for _, _, template in entries(spec, "templates"):
+    locked = {name for _, name, one in entries(spec, "templates") if mapped(one, "synchronization")}
+    for _, above, template in entries(spec, "templates"):
         tasks = [*listed(template, "dag", "tasks")]
         for steps in listed(template, "steps"):
             tasks += steps if isinstance(steps, list) else []
         bounds = [one for one in (bound, count_of(template.get("parallelism"), None)) if one]
         for task in tasks:
-            sequence = part(task, "withSequence", "count")
-            number = int(sequence) if str(sequence).isdecimal() and len(str(sequence)) < 10 else None
-            items = len(listed(task, "withItems")) or number
+            items = len(listed(task, "withItems")) or _length(mapped(task, "withSequence"))
             is_open = part(task, "withParam") is not None or part(task, "withSequence") is not None
-            path = paths.get(text(task, "template"))
-            if path is None or not (items or (is_open and bounds)):
+            named = text(task, "template")
+            path = paths.get(named or f"{above}/{text(task, 'name')}")
+            if path is None or named in locked or not (items or (is_open and bounds)):
                 continue
             most = min([*([items] if items else []), *bounds])
             why = f"parallelism {most} lets it run items" if bounds and most == min(bounds) else "all items run"
-            yield Peak(f"{why} at once", {path: most}, "Set parallelism to {} or less")
+            yield Peak(f"{why} at once", {path: most}, "Set parallelism to {} or less", units=most)
+
+
+def _length(sequence: Mapping[str, Any]) -> int | None:
+    said = (str(sequence.get(key, usual)) for key, usual in (("count", ""), ("start", 0), ("end", "")))
+    count, start, end = (int(one) if one.isdecimal() and len(one) < 10 else None for one in said)
+    return count if count is not None or start is None or end is None else abs(end - start) + 1
 
 
 # Groups
@@ -277,6 +322,16 @@ def group_of(raw: Mapping[str, Any], templates: Sequence[Template]) -> Gang | No
 
 
 # What starts at once
+
+
+def stages_of(raw: Mapping[str, Any]) -> Sequence[Set[str]]:
+    """The names of the jobs of a JobSet that may run at once: some begin when others have completed."""
+    numbers: dict[str, int] = {}
+    for _, name, job in entries(raw, "spec", "replicatedJobs"):
+        after = [(text(one, "name"), text(one, "status")) for one in listed(job, "dependsOn")]
+        numbers[name] = max((numbers.get(one, 0) + (status == "Complete") for one, status in after), default=0)
+    return [{name for name, own in numbers.items() if own == each} for each in set(numbers.values())]
+
 
 _LATER = frozenset(
     {
