@@ -80,11 +80,7 @@ class Attempt:
 
 
 _NAMES = [*NODES, *LATER]
-_TOLERATIONS = (
-    {"key": "team", "operator": "Exists"},
-    {"key": "scarce", "operator": "Exists"},
-    {"operator": "Exists"},
-)
+_TOLERATIONS = ({"key": "team", "operator": "Exists"}, {"key": "scarce", "operator": "Exists"}, {"operator": "Exists"})
 
 
 def _terms(chance: random.Random) -> Raw | None:

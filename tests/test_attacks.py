@@ -9,19 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.build import (
-    FACTS,
-    WORKLOADS,
-    against,
-    env,
-    patched,
-    pod,
-    policies,
-    policy,
-    request,
-    requests_only,
-    workload,
-)
+from tests.build import FACTS, WORKLOADS, against, env, patched, pod, policies, policy, request, requests_only, workload
 from tests.build import review as admission_review
 from tests.deploy.manifests import shipped
 from tests.replicas import POLICY, Replica

@@ -10,15 +10,7 @@ from threading import Thread
 
 import pytest
 
-from tests.lab.benchmarks import (
-    answers,
-    apiserver_cases,
-    cluster,
-    direct,
-    runs,
-    through_apiserver,
-    wrk,
-)
+from tests.lab.benchmarks import answers, apiserver_cases, cluster, direct, runs, through_apiserver, wrk
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = {file.stem: file.read_text() for file in (ROOT / "tests" / "lab" / "benchmarks").glob("*.py")}
@@ -60,10 +52,7 @@ def test_what_is_demanded_ends_the_process_with_status_1() -> None:
 
 @pytest.mark.parametrize(
     ("is_short", "code"),
-    [
-        pytest.param(True, 0, id="the short form skips"),
-        pytest.param(False, "no wrk here", id="the benchmark fails"),
-    ],
+    [pytest.param(True, 0, id="the short form skips"), pytest.param(False, "no wrk here", id="the benchmark fails")],
 )
 def test_what_is_missing_is_named(monkeypatch, capsys, is_short, code) -> None:
     monkeypatch.setattr(runs, "SHORT", is_short)

@@ -7,16 +7,7 @@ from typing import Any
 import pytest
 
 from tests.build import against, container, pod, policies, request, workload
-from tests.pods_of_other_names import (
-    GPU_CLASS,
-    MONITORING,
-    OWN,
-    UNKNOWN_CLASS,
-    asking,
-    claiming,
-    said_of,
-    written,
-)
+from tests.pods_of_other_names import GPU_CLASS, MONITORING, OWN, UNKNOWN_CLASS, asking, claiming, said_of, written
 from webhook.admission import phases
 from webhook.audit.node_kinds import capacity_of
 from webhook.engine.quota_requests import reserved

@@ -79,8 +79,7 @@ def test_the_build_backend_is_locked() -> None:
 
 
 @pytest.mark.parametrize(
-    "word",
-    ["ADD", "latest", "apt", "apt-get", "curl", "wget", "sudo", "amd64", "x86_64", "arm64", "TARGETARCH"],
+    "word", ["ADD", "latest", "apt", "apt-get", "curl", "wget", "sudo", "amd64", "x86_64", "arm64", "TARGETARCH"]
 )
 def test_it_does_without(word: str) -> None:
     """Downloads beside pip, packages of the distribution, a moving base, or a step for one architecture only."""

@@ -18,16 +18,7 @@ from pydantic import ValidationError
 from tests.rules.every_rule import ALL_VALUES, CASES
 from tests.rules.samples import Cluster, asked, settings_of
 from tests.rules.validity import faults, lost_beyond, names_set_twice
-from tests.strategies import (
-    broken_pods,
-    checked,
-    checked_on_pods,
-    clusters,
-    examples,
-    gpu_pods,
-    json_values,
-    pods,
-)
+from tests.strategies import broken_pods, checked, checked_on_pods, clusters, examples, gpu_pods, json_values, pods
 from webhook import engine
 from webhook.model.edits import apply
 from webhook.model.pod_reader import pod_from_raw

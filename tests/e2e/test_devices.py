@@ -18,9 +18,7 @@ Raw = dict[str, Any]
 NAMESPACE = "tenant-of-devices"
 NODE = "devices-gpu"
 RESOURCES = "/apis/node.k8s.io/v1/runtimeclasses", "/apis/scheduling.k8s.io/v1/priorityclasses"
-RIGHTS = [
-    {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["*"]},
-]
+RIGHTS = [{"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["*"]}]
 NVIDIA = {"nvidia.com/gpu": "1"}
 VARIABLE = "NVIDIA_VISIBLE_DEVICES"
 VOID = {"env": [{"name": VARIABLE, "value": "void"}]}

@@ -46,9 +46,7 @@ def replicas(count: int, **spec: Any) -> Raw:
 
 APART = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "chat"}}}
 SPREAD = {
-    "podAntiAffinity": {
-        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": APART}],
-    }
+    "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": APART}]}
 }
 CASES = {
     "nodes, of a pod without GPUs": (

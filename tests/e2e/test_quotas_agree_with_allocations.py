@@ -13,10 +13,7 @@ from tests.e2e.quota_site import QuotaSite
 from tests.e2e.test_claim_quotas import Team
 
 GPU = "gpu.nvidia.com"
-THERE = {
-    "nodeSelector": {"kubernetes.io/hostname": "dra-large"},
-    "tolerations": [{"operator": "Equal", **ONLY}],
-}
+THERE = {"nodeSelector": {"kubernetes.io/hostname": "dra-large"}, "tolerations": [{"operator": "Equal", **ONLY}]}
 """On the node with 4 devices; another one has 2."""
 EVERY = {"devices": {"requests": [{"name": "gpus", "exactly": {"deviceClassName": GPU, "allocationMode": "All"}}]}}
 EITHER = {

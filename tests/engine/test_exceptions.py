@@ -289,10 +289,7 @@ def test_pods_that_are_excepted_from_quotas_are_not_refused_by_shared_quotas_eit
     (tmp_path / "_quotas.yaml").write_text(f"{head}spec: {{quotas: [{{name: all, namespaces: ['*'], gpus: 4}}]}}\n")
     assert one_by_one(
         written(tmp_path, {**ENTRY, "rules": ["gpuQuota"]}, rules="{}"), ("bert-1", 3), ("bert-2", 3)
-    ) == [
-        (True, False),
-        (True, True),
-    ]
+    ) == [(True, False), (True, True)]
     raised = {**WITHOUT_RULES, "settings": {"gpuQuota": {"gpus": 24}}}
     assert one_by_one(written(tmp_path, raised, rules=QUOTA), ("bert-1", 8)) == [(False, False)]
 

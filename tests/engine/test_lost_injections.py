@@ -5,15 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.build import (
-    BY_KEY,
-    FACTS,
-    WITHOUT_CLASSES,
-    env,
-    pod,
-    policy,
-    wanting_pod,
-)
+from tests.build import BY_KEY, FACTS, WITHOUT_CLASSES, env, pod, policy, wanting_pod
 from tests.rules.every_rule import INJECTING
 from webhook import engine
 from webhook.model.shape import ShapeError

@@ -5,17 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.build import (
-    BY_KEY,
-    FACTS,
-    WITHOUT_CLASSES,
-    container,
-    env,
-    pod,
-    policy,
-    requests_only,
-    wanting_pod,
-)
+from tests.build import BY_KEY, FACTS, WITHOUT_CLASSES, container, env, pod, policy, requests_only, wanting_pod
 from tests.lab.benchmarks.cluster import PRIORITY_CLASS, nodes
 from tests.lab.benchmarks.engine import REVIEW
 from tests.rules.every_rule import CASES, COMPLETING, INJECTING
@@ -45,10 +35,7 @@ ADVISED = {
         {},
         pod(spec={"containers": [container("c0", limits={"nvidia.com/gpu": 1}, envFrom=[{"secretRef": {}}])]}),
     ),
-    "sharedMemory": (
-        {},
-        pod(spec={"containers": [{"name": "c0", "resources": {"limits": {"nvidia.com/gpu": 2}}}]}),
-    ),
+    "sharedMemory": ({}, pod(spec={"containers": [{"name": "c0", "resources": {"limits": {"nvidia.com/gpu": 2}}}]})),
     "ncclEnv": (
         INJECTING["ncclEnv"],
         pod(spec={"containers": [container("c0", limits={"nvidia.com/gpu": 2}, envFrom=[{"secretRef": {}}])]}),

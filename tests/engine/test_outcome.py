@@ -5,15 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import checked
-from webhook.outcome import (
-    LONGEST_LINE,
-    MOST_REFUSED,
-    MOST_VIOLATIONS,
-    MOST_WARNED,
-    Finding,
-    FindingKind,
-    Outcome,
-)
+from webhook.outcome import LONGEST_LINE, MOST_REFUSED, MOST_VIOLATIONS, MOST_WARNED, Finding, FindingKind, Outcome
 from webhook.policy.policy_set import NO_POLICY
 from webhook.rules.rule_settings import Mode
 
@@ -81,12 +73,7 @@ def test_a_message_cannot_break_its_line_or_drive_a_terminal() -> None:
 
 @pytest.mark.parametrize(
     ("mode", "refuses", "warns"),
-    [
-        (Mode.ENFORCE, True, False),
-        (Mode.ENFORCE, False, True),
-        (Mode.WARN, False, True),
-        (Mode.AUDIT, False, False),
-    ],
+    [(Mode.ENFORCE, True, False), (Mode.ENFORCE, False, True), (Mode.WARN, False, True), (Mode.AUDIT, False, False)],
     ids=["refused", "enforced advice", "warn", "audit"],
 )
 def test_what_refuses_is_not_also_a_warning(mode: Mode, refuses: bool, warns: bool) -> None:

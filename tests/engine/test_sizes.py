@@ -35,8 +35,7 @@ def test_no_patch_has_more_operations_than_the_api_server_takes(monkeypatch: pyt
 
     monkeypatch.setattr(Draft, "append", counting)
     with pytest.raises(
-        ShapeError,
-        match=r"spec: found so many containers, .* more than 10000 changes, expected at most 10000, since",
+        ShapeError, match=r"spec: found so many containers, .* more than 10000 changes, expected at most 10000, since"
     ):
         engine.mutate(many(5_000), ADDING, FACTS)
     assert len(written) <= MOST_OPERATIONS + 1

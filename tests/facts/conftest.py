@@ -4,13 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.facts.fake_api_server import (
-    NODES,
-    PRIORITY_CLASSES,
-    RUNTIME_CLASSES,
-    FakeApiServer,
-    fake_api_server,
-)
+from tests.facts.fake_api_server import NODES, PRIORITY_CLASSES, RUNTIME_CLASSES, FakeApiServer, fake_api_server
 from tests.facts.samples import node, priority_class, runtime_class
 
 

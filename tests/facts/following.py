@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.facts.fake_api_server import (
-    FakeApiServer,
-)
+from tests.facts.fake_api_server import FakeApiServer
 from webhook.facts.live import LiveFacts
 from webhook.kubernetes.watch import WatchTiming
 

@@ -126,10 +126,7 @@ def test_a_pod_stops_counting_as_the_in_tree_quota_has_it(raw, ends):
 
 @pytest.mark.parametrize(
     ("now", "counts"),
-    [
-        pytest.param(AT_SECONDS + 30, True, id="at its deadline"),
-        pytest.param(AT_SECONDS + 30.5, False, id="past it"),
-    ],
+    [pytest.param(AT_SECONDS + 30, True, id="at its deadline"), pytest.param(AT_SECONDS + 30.5, False, id="past it")],
 )
 def test_metadata_alone_tells_whether_a_deletion_is_overdue(now, counts):
     raw = {"metadata": deleted(stored("p"), AT, 30)["metadata"]}

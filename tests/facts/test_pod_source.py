@@ -29,12 +29,7 @@ def server() -> Iterator[FakeApiServer]:
 
 
 @contextmanager
-def following(
-    server: FakeApiServer,
-    directory: Path,
-    *,
-    gone: Callable[[], None] = lambda: None,
-) -> Iterator[LivePods]:
+def following(server: FakeApiServer, directory: Path, *, gone: Callable[[], None] = lambda: None) -> Iterator[LivePods]:
     """Pods that are followed, and closed afterwards."""
     pods = LivePods(ApiServer(server.kubeconfig(directory)), timing=QUICK)
     pods.listen(gone)

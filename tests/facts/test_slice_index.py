@@ -239,10 +239,7 @@ def shared(name: str, memory: str, policy: Any = None, **device: Any) -> Any:
         pytest.param([shared("a", "80Gi", {"validValues": ["5Gi"]})], 10, 1, id="no amount is enough"),
         pytest.param([shared("a", "80Gi", {"validRange": {"min": "16Gi"}})], 10, Fraction(1, 5), id="the least amount"),
         pytest.param(
-            [shared("a", "80Gi", {"validRange": {"min": "4Gi", "step": "8Gi"}})],
-            10,
-            Fraction(3, 20),
-            id="a step",
+            [shared("a", "80Gi", {"validRange": {"min": "4Gi", "step": "8Gi"}})], 10, Fraction(3, 20), id="a step"
         ),
         pytest.param([shared("a", "80Gi", allowMultipleAllocations=False)], 10, 1, id="not shared"),
         pytest.param([shared("a", "80Gi"), resource_slice("b", "b")], 10, 1, id="beside one that is not shared"),

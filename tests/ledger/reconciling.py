@@ -3,10 +3,7 @@
 import threading
 from dataclasses import dataclass, field
 
-from tests.ledger.bookkeeping import (
-    IN_FLIGHT,
-    Replica,
-)
+from tests.ledger.bookkeeping import IN_FLIGHT, Replica
 from tests.ledger.small_cluster import seen_pod
 from webhook.ledger.context import ReconcileIntervals
 from webhook.ledger.reconciler import QuotasInForce, Reconciler

@@ -77,11 +77,7 @@ def test_weights_of_the_policy_hold_for_gpus_and_models_and_not_for_resources():
 
 def test_only_the_namespaces_of_the_quota_use_it():
     shared = quota(GPUS, patterns=("team", "team-*"))
-    counts = {
-        demand(gpu=2): 3,
-        demand(gpu=1, namespace="team-b"): 1,
-        demand(gpu=8, namespace="other"): 9,
-    }
+    counts = {demand(gpu=2): 3, demand(gpu=1, namespace="team-b"): 1, demand(gpu=8, namespace="other"): 9}
     assert used(counts, shared) == {GPUS: 7}
     assert used({}, shared) == {GPUS: 0}
 

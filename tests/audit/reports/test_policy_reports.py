@@ -17,12 +17,12 @@ from tests.audit.sample_report import finding as violation
 from tests.e2e.report_cluster import DEFINITIONS
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
+from webhook.audit.reports import policy_results
 from webhook.audit.reports.policy_results import (
     LABELS,
     OPEN_REPORTS,
     POLICY_REPORTS,
     SOURCE,
-    ResultLimits,
     objects,
     render_open_reports,
     render_policy_reports,
@@ -36,7 +36,6 @@ REPORTS = [
     pytest.param(empty(), id="of nothing"),
 ]
 FORM = POLICY_REPORTS
-ROOMY = ResultLimits()
 
 Raw = dict[str, Any]
 Render = Callable[[AuditReport], str]
@@ -48,8 +47,17 @@ def items(form: Render, report: AuditReport) -> list[Raw]:
     return list(found["items"])
 
 
-def of(namespace: str, report: AuditReport, limits: ResultLimits = ROOMY) -> list[Raw]:
-    return [raw for raw in objects(report, FORM, limits=limits) if raw["metadata"].get("namespace", "") == namespace]
+def of(namespace: str, report: AuditReport) -> list[Raw]:
+    return [raw for raw in objects(report, FORM) if raw["metadata"].get("namespace", "") == namespace]
+
+
+@pytest.fixture
+def limited(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
+    def limit(of_an_object: int, number: int) -> None:
+        monkeypatch.setattr(policy_results, "RESULTS_OF_AN_OBJECT", of_an_object)
+        monkeypatch.setattr(policy_results, "OBJECTS_OF_A_NAMESPACE", number)
+
+    return limit
 
 
 def finding(number: int, namespace: str = "team-a", **changes: Any) -> AuditFinding:
@@ -215,25 +223,27 @@ def test_errors_are_results_of_the_cluster() -> None:
 @pytest.mark.parametrize(
     ("findings", "limits", "expected"),
     [
-        pytest.param(0, ROOMY, [], id="none, no object"),
-        pytest.param(500, ROOMY, [500], id="exactly one full"),
-        pytest.param(501, ROOMY, [500, 1], id="one over"),
-        pytest.param(12, ResultLimits(results=4, objects=3), [4, 4, 4], id="exactly all full"),
-        pytest.param(13, ResultLimits(results=4, objects=3), [4, 4, 4], id="one too many"),
-        pytest.param(1000, ResultLimits(results=4, objects=1), [4], id="many too many"),
+        pytest.param(0, (500, 8), [], id="none, no object"),
+        pytest.param(500, (500, 8), [500], id="exactly one full"),
+        pytest.param(501, (500, 8), [500, 1], id="one over"),
+        pytest.param(12, (4, 3), [4, 4, 4], id="exactly all full"),
+        pytest.param(13, (4, 3), [4, 4, 4], id="one too many"),
+        pytest.param(1000, (4, 1), [4], id="many too many"),
     ],
 )
 def test_a_namespace_gets_as_many_objects_as_it_needs_up_to_a_bound(
-    findings: int, limits: ResultLimits, expected: list[int]
+    findings: int, limits: tuple[int, int], expected: list[int], limited: Callable[[int, int], None]
 ) -> None:
-    found = of("team-a", report_of(*map(finding, range(findings))), limits)
+    limited(*limits)
+    found = of("team-a", report_of(*map(finding, range(findings))))
     assert [len(raw["results"]) for raw in found] == expected
     assert [raw["metadata"]["name"] for raw in found] == [f"gpu-policy-audit.{n + 1}" for n in range(len(expected))]
 
 
-def test_the_last_result_says_what_was_left_out_which_are_the_least_grave() -> None:
+def test_the_last_result_says_what_was_left_out_which_are_the_least_grave(limited: Callable[[int, int], None]) -> None:
+    limited(4, 1)
     findings = [finding(n, level=Level.WARN if n % 2 else Level.REFUSE) for n in range(10)]
-    (raw,) = of("team-a", report_of(*findings), ResultLimits(results=4, objects=1))
+    (raw,) = of("team-a", report_of(*findings))
     assert [result["result"] for result in raw["results"]] == ["fail", "fail", "fail", "skip"]
     assert raw["summary"]["skip"] == 1
     last = raw["results"][-1]
@@ -248,7 +258,7 @@ def test_no_object_is_too_large_for_etcd_whatever_tenants_write() -> None:
     assert sum(len(raw["results"]) for raw in found) == 600
     assert len(found) > 1
     for raw in found:
-        assert len(orjson.dumps(raw)) < ROOMY.size + 4096
+        assert len(orjson.dumps(raw)) < policy_results.BYTES_OF_AN_OBJECT + 4096
 
 
 @pytest.mark.parametrize("hostile", ["\ud800", "\x00\x1b[2J", "\u202e", "\u2028"], ids=ascii)

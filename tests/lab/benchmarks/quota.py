@@ -61,10 +61,7 @@ class Kind:
 
 PODS = Kind("/api/v1", "pods", "pod.json", "requests.nvidia.com/gpu")
 CLAIMS = Kind(
-    "/apis/resource.k8s.io/v1",
-    "resourceclaims",
-    "claim.json",
-    "gpu.nvidia.com.deviceclass.resource.k8s.io/devices",
+    "/apis/resource.k8s.io/v1", "resourceclaims", "claim.json", "gpu.nvidia.com.deviceclass.resource.k8s.io/devices"
 )
 KINDS = (PODS, CLAIMS)
 

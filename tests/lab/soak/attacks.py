@@ -178,8 +178,7 @@ def creates_that_others_refuse(plane: ControlPlane, namespace: str) -> Attack:
         ended.wait(0.1)
 
     attack = Attack(
-        lambda ended: turn(ended, lambda: f"never-{next(numbers)}"),
-        lambda ended: turn(ended, lambda: "taken"),
+        lambda ended: turn(ended, lambda: f"never-{next(numbers)}"), lambda ended: turn(ended, lambda: "taken")
     )
     return attack
 

@@ -28,12 +28,7 @@ class Site:
     """
 
     def __init__(
-        self,
-        installation: Installation,
-        namespace: str,
-        directory: Path,
-        accounts: list[Account],
-        **balancing: str,
+        self, installation: Installation, namespace: str, directory: Path, accounts: list[Account], **balancing: str
     ) -> None:
         self.plane: ControlPlane = installation.plane
         self.policies = {file.name: file.read_text() for file in installation.policies.glob("*.yaml")}

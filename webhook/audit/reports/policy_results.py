@@ -68,13 +68,8 @@ OPEN_REPORTS = Format(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ResultLimits:
-    """What is written about one namespace: results and bytes of one object (etcd takes 1.5 MiB), number of objects."""
-
-    results: int = 500
-    size: int = 512 * 1024
-    objects: int = 8
+RESULTS_OF_AN_OBJECT, BYTES_OF_AN_OBJECT, OBJECTS_OF_A_NAMESPACE = 500, 512 * 1024, 8
+"""At most; etcd stores objects of up to 1.5 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +92,10 @@ render_open_reports = partial(_listed, OPEN_REPORTS)
 
 
 def objects(
-    report: AuditReport,
-    form: Format,
-    levels: Iterable[Level] = tuple(Level),
-    *,
-    naming: Naming | None = None,
-    limits: ResultLimits | None = None,
+    report: AuditReport, form: Format, levels: Iterable[Level] = tuple(Level), *, naming: Naming | None = None
 ) -> Iterator[Raw]:
     """The objects for the findings of these levels, sorted by namespace; cluster-scoped objects come first."""
-    naming, limits, levels = naming or Naming(), limits or ResultLimits(), frozenset(levels)
+    naming, levels = naming or Naming(), frozenset(levels)
     by_namespace: dict[str, list[AuditFinding]] = {"": []} if report.errors else {}
     for finding in report.findings:
         if finding.level in levels:
@@ -117,7 +107,7 @@ def objects(
         if not namespace:
             errors = dict.fromkeys(map(str, report.errors))
             results += (_remark("error", Level.REFUSE.severity, error, report, error) for error in errors)
-        for number, part in enumerate(_parts(results, namespace, report, limits), start=1):
+        for number, part in enumerate(_parts(results, namespace, report), start=1):
             yield _object(f"{naming.name}.{number}", namespace, part, form, naming)
 
 
@@ -192,18 +182,16 @@ def _remark(result: str, severity: str, message: str, report: AuditReport, about
     )
 
 
-def _parts(
-    results: Iterable[Raw], namespace: str, report: AuditReport, limits: ResultLimits
-) -> Iterator[Sequence[Raw]]:
+def _parts(results: Iterable[Raw], namespace: str, report: AuditReport) -> Iterator[Sequence[Raw]]:
     """The results of one namespace, split by the limits of one object."""
     rest = iter(results)
     part: list[Raw] = []
     size = number = 0
     for result in rest:
         length = len(orjson.dumps(result))
-        if part and (len(part) >= limits.results or size + length > limits.size):
+        if part and (len(part) >= RESULTS_OF_AN_OBJECT or size + length > BYTES_OF_AN_OBJECT):
             number += 1
-            if number == limits.objects:
+            if number == OBJECTS_OF_A_NAMESPACE:
                 left = [part.pop(), result, *rest]  # the remark takes the place of one result
                 yield [*part, _left_out(left, namespace, report)]
                 return
