@@ -47,7 +47,6 @@ class KeyPair:
 
     @cached_property
     def certificate(self) -> x509.Certificate:
-        """The certificate, read. Raises CertificateError."""
         return read_certificate(self.certificate_pem)
 
 

@@ -163,7 +163,6 @@ class PodLookUp:
         self.left = budget
 
     def __call__(self, owner: ClaimOwner) -> PodSubject | None:
-        """What exceptions are compared with for this pod; None where that is not known."""
         if self._pods is None:
             return None
         begun, found = time.monotonic(), None

@@ -226,7 +226,6 @@ def _of_another_release(raw: Mapping[str, Any]) -> str:
 
 
 def _refusal(checked: Checked) -> str:
-    """The message with every mistake on a line of its own, as far as there is room."""
     lines = [shortened(printable(str(error)), LONGEST_LINE) for error in checked.errors[:MOST_VIOLATIONS]]
     if len(checked.errors) == 1:
         return lines[0]
@@ -237,7 +236,6 @@ def _refusal(checked: Checked) -> str:
 
 
 def _allowed(warnings: Iterable[str]) -> Decision:
-    """The answer that allows the request with these warnings, as many as there is room for."""
     texts = [shortened("".join(c if " " <= c <= "~" else "?" for c in text), LONGEST_LINE) for text in warnings]
     kept = _fitting(texts, MOST_WARNED - len(_MORE.format(len(texts))))
     left = len(texts) - len(kept)
@@ -245,7 +243,6 @@ def _allowed(warnings: Iterable[str]) -> Decision:
 
 
 def _fitting(texts: Sequence[str], room: int) -> list[str]:
-    """The first texts that have at most `room` characters together."""
     kept: list[str] = []
     for text in texts:
         room -= len(text)

@@ -194,7 +194,6 @@ class Service:
         return phases.mutate(review, self.policies.current, self._with_images(facts, review, budget), self._clock())
 
     def validate(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
-        """Answer the validating phase, which may have to wait for the ledgers of quotas."""
         if self.policies.current.quotas_for(review.namespace) and phases.enters(review):
             budget.may_block()  # now: after the decision, the server would have it made anew
         known = self._with_images(facts, review, budget)
@@ -254,7 +253,6 @@ class Service:
         }
 
     def readiness(self) -> tuple[str, int]:
-        """The text and status code of /readyz: every check on a line of its own."""
         problem = self.not_ready()
         reload, facts = self.policies.status, self.facts.status(time.monotonic())
         lines = [

@@ -68,7 +68,6 @@ class Watchdog:
         self._thread: threading.Thread | None = None
 
     def begin(self, watched: _Watched) -> None:
-        """Called by a thread that begins work."""
         if self._thread is None:
             with self._lock:
                 if self._thread is None:
@@ -187,7 +186,6 @@ class TimeBudget:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """A part of the decision that may wait and bounds its time itself."""
         with self.deadline.outside():
             self.may_block()
             yield

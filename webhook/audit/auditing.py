@@ -238,7 +238,6 @@ def findings_of(item: ReviewedObject, owners: Owners) -> Iterator[AuditFinding]:
 
 
 def _results(item: ReviewedObject) -> Iterator[tuple[TemplateOutcome | None, Iterable[Finding], Iterable[Injection]]]:
-    """Findings and injections for each template, or for the object itself (None)."""
     if not item.pods:
         yield None, item.findings, item.outcome.injections if item.outcome is not None and item.is_allowed else ()
     for pods in item.pods:

@@ -68,7 +68,6 @@ class Listing:
 
     @property
     def remaining(self) -> int | None:
-        """How many objects have not been read yet; None if unknown."""
         return self._list.remaining if self._list is not None and not self._scope.namespaces else None
 
     def read(self, selector: str = "", accept: str = JSON) -> Iterator[dict[str, Any] | DocumentError]:
@@ -104,7 +103,6 @@ class Listing:
         return {**raw, "apiVersion": self._resource.api_version, "kind": self._resource.kind}
 
     def _explained(self, faults: list[tuple[str, Exception]]) -> DocumentError:
-        """One error for all namespaces with the same fault, with the right that is missing."""
         namespaces = [namespace for namespace, _ in faults if namespace]
         where = f" in {'namespaces' if len(namespaces) > 1 else 'namespace'} {few(namespaces)}" if namespaces else ""
         resource, error, remedy = self._resource, faults[0][1], ""

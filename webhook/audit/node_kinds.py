@@ -80,7 +80,6 @@ class NodeKind:
         }
 
     def __str__(self) -> str:
-        """The nodes in words: how many, their GPU, its share and their driver."""
         nodes = counted(self.count, "node") if self.count else "a pool"
         product = ", ".join(filter(None, (self.offer.product or "GPUs of an unknown kind", str(self.share))))
         return f"{nodes} with {product}, driver {_spelled(self.offer.driver) or 'unknown'}"
@@ -121,7 +120,6 @@ def _order(kind: NodeKind) -> tuple[object, ...]:
 
 
 def _part_of_name(resource: str, product: str, counting: Counting) -> Fraction:
-    """How much of a GPU of this product one unit is, by the name of its resource."""
     models = counting.catalogue.table.models_in(product)
     return weight(resource, tuple(sorted(models)) or None, counting)
 

@@ -207,7 +207,6 @@ def _amount(part: LimitUsage) -> str:
 
 
 def _rest(part: LimitUsage) -> str:
-    """The rest of the limit, how much of the usage comes by claims, how many units it is, and what is gated."""
     claimed = f"{part.by_claims} by claims" if part.by_claims else ""
     units = f"{part.units} {'unit' if part.units == '1' else 'units'}" if part.units else ""
     gated = f"{part.gated} gated" if part.gated else ""

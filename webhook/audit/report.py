@@ -147,7 +147,6 @@ class AuditFinding:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What distinguishes the findings of one report."""
         pod_group = self.pod_group.group if self.pod_group is not None else ""
         return (self.rule, self.kind, *self.whose, pod_group, self.field, self.message, self.source.file)
 
@@ -303,7 +302,6 @@ class AuditReport:
 
     @property
     def command(self) -> str:
-        """What prints the report whole, as JSON."""
         return f"{'gpu-policy audit' if self.subject is None else self.subject.command} --format json"
 
     def at(self, level: Level) -> Iterator[AuditFinding]:

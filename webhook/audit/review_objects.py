@@ -87,7 +87,6 @@ class ReviewedObject:
 
     @property
     def is_allowed(self) -> bool:
-        """Whether neither the object nor the pods that it would make are refused."""
         return not any(finding.refuses for finding in self.findings)
 
     @property
@@ -178,7 +177,6 @@ class ReviewContext:
     time."""
 
     def around(self, namespace: str) -> engine.Around:
-        """What is known beside an object that is applied in a namespace."""
 
         def in_use(quota: Quota) -> InUse | None:
             with suppress(LedgerError):

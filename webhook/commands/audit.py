@@ -164,7 +164,6 @@ def _report(
 
 
 def _publish(report: "AuditReport", asked: AuditOptions, place: "ConfigMapPlace | None") -> bool:
-    """Write reports and the status into the cluster; returns whether all could be written."""
     from certs.cluster import ClusterError
     from webhook.replica.audit_status import store, written
     from webhook.replica.kubernetes_cluster import KubernetesCluster

@@ -207,7 +207,6 @@ def _needs(need: "Need") -> str:
 
 
 def _print_remedy(image: str, need: "Need", answers: "Sequence[tuple[ImageFit, Offer]]", tables: "CudaTables") -> None:
-    """What to do if the image runs nowhere, or nobody knows what it needs."""
     from webhook.cuda.cuda_messages import remedy_for
 
     if {answer.verdict for answer, _ in answers} == {"incompatible"}:

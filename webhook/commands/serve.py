@@ -248,7 +248,6 @@ def replica(settings: ServeSettings) -> "Replica":
 
 
 def _quota_parts(settings: ServeSettings) -> "QuotaParts | None":
-    """The ledgers of quotas in the cluster, or in memory with the pods of an inventory."""
     from webhook.kubernetes.api_server import ApiServer
     from webhook.replica.ledger_config_maps import quota_parts_from, quota_parts_of
 

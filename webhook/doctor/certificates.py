@@ -89,7 +89,6 @@ def _ending(what: str, start: datetime | None, end: datetime, installation: Inst
 
 
 def _remedy(installation: Installation) -> str:
-    """Who renews certificates, and how to see why it did not happen."""
     try:
         keeps = installation.workload.keeps_certificates
     except UnavailableError:

@@ -33,7 +33,6 @@ def _version(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def _clock(installation: Installation) -> Iterator[DoctorFinding]:
-    """The clocks of this machine and the API server agree."""
     skew = installation.cluster.clock_skew
     if abs(skew) > _LARGEST_SKEW:
         yield warning(

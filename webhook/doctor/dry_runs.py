@@ -172,7 +172,6 @@ class DryRunResult:
 
     @property
     def shows_a_call(self) -> bool:
-        """Whether only a call of the webhook can have done this."""
         return self.refused_by in (MUTATE, VALIDATE) or bool(self.injected)
 
     def __str__(self) -> str:

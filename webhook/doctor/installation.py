@@ -56,7 +56,6 @@ class UnavailableError(Exception):
 
     @classmethod
     def of(cls, error: ApiServerError) -> "UnavailableError":
-        """The error for a failed request to the API server, in words for the user of the command."""
         if isinstance(error, UnreachableError):
             return cls(f"the API server does not answer: {error}")
         if isinstance(error, AnswerError):
@@ -73,11 +72,9 @@ class DoctorCluster:
 
     @property
     def clock_skew(self) -> float:
-        """Seconds that this machine's clock is ahead of the API server's."""
         return self._server.clock_skew
 
     def now(self) -> datetime:
-        """The API server's clock, in UTC."""
         return datetime.now(UTC) - timedelta(seconds=self._server.clock_skew)
 
     def find(self, path: str, query: Mapping[str, str] = _NOTHING) -> Object | None:
@@ -234,7 +231,6 @@ class WebhookDeployment:
         return next((one for one in containers if "serve" in one.get("args", ())), containers[0])
 
     def _mounted(self, place: PurePosixPath, kind: str) -> Iterator[Object]:
-        """The sources of this kind of the volume that is mounted at a path."""
         volumes = {volume["name"]: volume for volume in self._pod.get("volumes") or ()}
         for mount in self._container.get("volumeMounts") or ():
             if PurePosixPath(mount["mountPath"]) == place:
@@ -274,12 +270,10 @@ class Installation:
 
     @property
     def restore(self) -> str:
-        """The remedy that restores missing parts of the installation."""
         helm = f"helm upgrade RELEASE ... --namespace {self.place.namespace}"
         return f"apply the release again: {helm}, or kubectl apply -f install.yaml"
 
     def path(self, kind: str, name: str = "", api: str = CORE) -> str:
-        """The API path of objects in its namespace, or of one of them."""
         return path_of(api, kind, namespace=self.place.namespace, name=name)
 
     @cached_property
@@ -296,7 +290,6 @@ class Installation:
 
     @cached_property
     def pods(self) -> tuple[Object, ...]:
-        """The running pods of the Deployment that are not being deleted."""
         selector = ",".join(f"{key}={value}" for key, value in sorted(self.workload.labels.items()))
         pods = self.cluster.items(self.path("pods"), {"labelSelector": selector})
         return tuple(

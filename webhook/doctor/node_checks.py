@@ -95,7 +95,6 @@ def _without_driver(nodes: Sequence[_GpuNode], installation: Installation) -> It
 
 
 def _not_tolerated(nodes: Sequence[_GpuNode], installation: Installation) -> Iterator[DoctorFinding]:
-    """Taints of GPU nodes for which no policy adds a toleration."""
     repelled: dict[Taint, list[str]] = {}
     entries, of_classes = _tolerated(installation) if any(one.node.kind.taints for one in nodes) else ([], [])
     for one in nodes:
@@ -226,7 +225,6 @@ def _of(found: Sequence[tuple[str, str]], nodes: Sequence[Node]) -> str:
 
 
 def _named(found: Sequence[tuple[str, str]]) -> str:
-    """A few of the nodes, and what is wrong with the first one."""
     return f"{few([name for name, _ in found])}; on {found[0][0]}, {found[0][1]}"
 
 

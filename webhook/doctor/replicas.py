@@ -356,7 +356,6 @@ def _agreement(serving: dict[str, list[str]], installation: Installation) -> Doc
 
 
 def _is_fresh(installation: Installation) -> bool:
-    """Whether the policies changed so recently that replicas may not have loaded them yet."""
     try:
         changes = [changed_at(config_map) for _, config_map in installation.policy_config_maps]
     except UnavailableError:

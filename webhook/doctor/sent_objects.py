@@ -68,7 +68,6 @@ def workload_kinds(installation: Installation) -> Iterator[DoctorFinding]:
 
 
 def _creates(rule: Mapping[str, Any], resource: str, group: str) -> bool:
-    """Whether a rule sends objects of a resource when they are created."""
     wanted = (("apiGroups", {group, "*"}), ("resources", {resource, "*", "*/*"}), ("operations", {"CREATE", "*"}))
     return all(not values.isdisjoint(rule.get(key) or ()) for key, values in wanted)
 

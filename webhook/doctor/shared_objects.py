@@ -111,7 +111,6 @@ def quota_objects(cluster: DoctorCluster, namespace: str | None = None) -> Itera
 
 
 def _ledgers(namespace: str, installation: Installation) -> Iterator[DoctorFinding]:
-    """Every ledger can be read."""
     ledgers = pods = 0
     path = path_of(CORE, "configmaps", namespace=namespace)
     for raw in installation.cluster.items(path, {"labelSelector": f"{LABEL}=true"}):

@@ -141,7 +141,6 @@ def _resources(node: YamlNode, place: KeyPath, warn: Warn | None) -> Iterator[Do
 
 
 def _beside(node: YamlNode) -> Path:
-    """The path of a file that a test names relative to itself."""
     return Path(os.path.normpath(Path(node.file).parent / str(node.value)))
 
 
@@ -161,7 +160,6 @@ class PolicyTestInputs:
         self._read = cache(read_inventory)
 
     def policies_of(self, suite: Suite) -> PolicySet:
-        """The policies of a test. Raises FileErrors with every mistake in them."""
         written = suite.policies
         if isinstance(written.value, dict):
             return _build_inline(written.value)
@@ -255,7 +253,6 @@ def _inventory_inline(objects: list[YamlNode], accelerators: Accelerators) -> In
 
 
 def _fault_in(raw: Mapping[str, Any]) -> str:
-    """What is wrong with an object of a cluster; empty for a good object."""
     kind, metadata = raw.get("kind"), raw.get("metadata")
     if kind not in OBJECT_KINDS:
         found = f'kind "{kind}" is not used' if isinstance(kind, str) else "an object without a kind"

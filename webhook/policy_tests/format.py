@@ -229,7 +229,6 @@ class Case:
     at: float | None = None
 
     def error(self, path: KeyPath, message: str) -> FileError:
-        """An error about the value at `path` of the case."""
         return FileError(self.node.file, self.node.at(*path).line, key_text((*self.path, *path)), message)
 
 

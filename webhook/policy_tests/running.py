@@ -218,7 +218,6 @@ def run(path: Path, sources: PolicyTestInputs, is_wanted: Callable[[str], bool],
 
 
 def _inputs_of(suite: Suite, sources: PolicyTestInputs) -> tuple[PolicySet, Inventory]:
-    """The policies and the cluster of a test. Raises FileErrors with the mistakes of both."""
     try:
         policies = sources.policies_of(suite)
     except FileErrors as errors:
@@ -302,7 +301,6 @@ def _compare_one(
 
 
 def _applied(item: ReviewedObject, context: ReviewContext) -> tuple[str, Sequence[str]]:
-    """The answer when the object itself is applied, and the messages of that answer."""
     found = item.findings
     if item.outcome is None and item.policy is not None:
         quotas = context.policies.quotas_for(item.namespace)

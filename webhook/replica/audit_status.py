@@ -241,7 +241,6 @@ class AuditWatch:
         self._task.close()
 
     def look(self) -> None:
-        """Read the status once. Raises ClusterError."""
         found = self._cluster.get(self._place.path)
         if found is None:
             self._status = self._stale_after = None

@@ -33,7 +33,6 @@ class ImageLookups:
         self.service = LookupService(RegistryClient(allowed, Credentials(credentials)).look_up, allowed, store)
 
     def start(self, metrics: Metrics) -> None:
-        """Start the threads, and show in the metrics how look-ups go."""
         images = self.service
         text = "Look-ups of images in their registries, by result ({results})."
         count = metrics.count_results("image_lookups", LOOKUP_RESULTS, text)

@@ -19,7 +19,6 @@ class KubernetesCluster:
         self._server = server
 
     def get(self, path: str) -> dict[str, Any] | None:
-        """The object as it is now; None where there is none. Raises ClusterError."""
         try:
             found = self._server.get(path, {}, _ANSWER_SECONDS)
         except ApiServerError as error:
@@ -33,11 +32,9 @@ class KubernetesCluster:
         return found
 
     def create(self, path: str, body: Mapping[str, Any]) -> None:
-        """Create an object. Raises ChangedError where it exists already, ClusterError otherwise."""
         self._send("POST", path, body)
 
     def replace(self, path: str, body: Mapping[str, Any]) -> None:
-        """Replace an object. Raises ChangedError where it was changed or deleted meanwhile, ClusterError otherwise."""
         self._send("PUT", path, body)
 
     def now(self) -> datetime:

@@ -60,11 +60,9 @@ class ApiStore:
         return self._held(key, found, left)
 
     def create(self, key: str, entries: Entries, seconds: float) -> StoredLedger:
-        """Create a ledger. Raises ConflictError where there is one already."""
         return self._written(key, entries, self._send("POST", key, self._object(key, entries, {}, ""), seconds), "")
 
     def replace(self, key: str, entries: Entries, over: StoredLedger, seconds: float) -> StoredLedger:
-        """Replace the ledger that was read. Raises ConflictError where it has changed since."""
         held = over if isinstance(over, _HeldObject) else _HeldObject(over.version, over.entries)
         method, metadata = "PUT", {**held.metadata, "resourceVersion": over.version}
         if held.is_immutable:
@@ -74,7 +72,6 @@ class ApiStore:
         return self._written(key, entries, sent, held.aside)
 
     def remove(self, key: str, over: StoredLedger, seconds: float) -> None:
-        """Remove the ledger that was read. Raises ConflictError where it has changed since."""
         self._send("DELETE", key, delete_options(over.version), seconds)
 
     def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
@@ -169,7 +166,6 @@ class ApiStore:
 
 
 def _name(raw: object) -> str:
-    """The name of an object in a list; empty where it has none."""
     return str(mapped(raw, "metadata").get("name", ""))
 
 

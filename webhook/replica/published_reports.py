@@ -77,7 +77,6 @@ class _Writer:
         """What could not be done, and why."""
 
     def make(self, wanted: Mapping[Place, Mapping[str, Any]]) -> None:
-        """Write and remove reports until they are as wanted, in a few attempts."""
         contents = {place: content_of(raw) for place, raw in wanted.items()}
         for _ in range(_ATTEMPTS):
             self.errors, pause = [], _PAUSE_SECONDS

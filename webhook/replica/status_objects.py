@@ -188,7 +188,6 @@ class StatusObjects:
         return sorted(due, key=lambda place: self._since[place])
 
     def _write(self, place: Place, status: Status | None, found: StoredStatus | None) -> None:
-        """Create, replace or delete one object. Raises ApiServerError."""
         body: Mapping[str, Any] = {
             "apiVersion": API,
             "kind": self.kind,
@@ -337,7 +336,6 @@ class PolicyObjects(StatusObjects):
                 self._heard[namespace] = self._clock()
 
     def _wanted(self) -> Mapping[Place, Status | None] | None:
-        """The status of each namespace that has an object, or is to get one."""
         if self._policies is None:
             return None
         policies, now = self._policies.current, self._clock()

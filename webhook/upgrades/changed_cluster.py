@@ -96,7 +96,6 @@ class ChangedCluster:
 
     @cached_property
     def _staying(self) -> Mapping[str, Node]:
-        """The nodes that stay, as they will be."""
         found = dict(self.facts.cluster.nodes)
         for change in self.changes:
             for name in change.nodes:
@@ -350,7 +349,6 @@ def _claims_gpus(pod: Pod, facts: ClusterFacts) -> bool:
 
 
 def _excluded(pod: Pod, policy: Policy, facts: ClusterFacts, number: int) -> set[int]:
-    """The positions of candidates that other enforced rules keep the pod off."""
     found: set[int] = set()
     for bound in policy.validators:
         is_other = bound.mode is Mode.ENFORCE and not isinstance(bound.settings, cuda_driver.Settings)

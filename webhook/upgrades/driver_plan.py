@@ -290,7 +290,6 @@ def as_report(plan: DriverPlan) -> AuditReport:
 
 
 def _total(plan: DriverPlan) -> str:
-    """How many workloads have each change, in one sentence without a period."""
     if not plan.pools:
         return "What each driver branch would do"
     parts = [f"{count:,} {_SAID[change][1]}" for change, count in plan.counts.items() if count]

@@ -277,13 +277,11 @@ class WorkloadPlanner:
 
 
 def _selects_drivers(pod: Pod) -> bool:
-    """Whether the labels by which a pod selects nodes are about the driver."""
     keys = [*pod.node_selector, *(one.key for term in pod.required or () for one in term.expressions)]
     return any(key.startswith(CUDA_LABELS) for key in keys)
 
 
 def _unknown_images(uses: Iterable[tuple[Container, Need]]) -> Iterator[tuple[str, str]]:
-    """The images whose needs are not known, and why."""
     for container, need in uses:
         if container.image and need.kind not in (BuiltFor.OTHER, BuiltFor.NONE) and need.cuda is None:
             said = [text for text in (need.evidence, *need.notes[:1]) if text not in ("", cuda_messages.NO_EVIDENCE)]

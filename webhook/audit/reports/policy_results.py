@@ -156,12 +156,10 @@ def _place(file: str, line: int | None) -> str:
 
 
 def _text(text: str, most: int = _LONGEST_NAME) -> str:
-    """A text that tenants may have written, on one line and shortened."""
     return printable(shortened(text, most))
 
 
 def _left_out(results: Sequence[Raw], namespace: str, report: AuditReport) -> Raw:
-    """The last result of a namespace with too many results: how many are left out."""
     listed = ", ".join(f"{count} {outcome}" for outcome, count in _summary(results).items() if count)
     where = f" --namespace {namespace}" if namespace else ""
     text = f"results left out of this report: {listed}; gpu-policy audit --cluster{where} lists all of them"
@@ -183,7 +181,6 @@ def _remark(result: str, severity: str, message: str, report: AuditReport, about
 
 
 def _parts(results: Iterable[Raw], namespace: str, report: AuditReport) -> Iterator[Sequence[Raw]]:
-    """The results of one namespace, split by the limits of one object."""
     rest = iter(results)
     part: list[Raw] = []
     size = number = 0
