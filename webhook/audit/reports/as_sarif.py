@@ -160,11 +160,6 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
     text = f"{finding.owner.title}: {report_wording.found(finding)} {report_wording.remedy_text(finding)}".rstrip()
     # That an exception admits the pods, in the file of exceptions (3.27.23 and 3.35 of the specification).
     justification = message(f"Exception {finding.exception}.")
-    policy = {
-        "id": 1,
-        "message": {"text": message(f"Policy {finding.policy}, rule {finding.rule}.")},
-        "physicalLocation": in_file(join(directory, finding.file), finding.line),
-    }
     suppressed = {"kind": "external", "status": "accepted", "justification": justification}
     return {
         "ruleId": finding.rule,
@@ -172,7 +167,7 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
         "level": _LEVELS[finding.level],
         "message": {"text": message(text)},
         "locations": [location],
-        **({"relatedLocations": [policy]} if finding.file else {}),
+        **({"relatedLocations": [_policy(finding, directory)]} if finding.file else {}),
         # All findings about a document have its first line, so GitHub needs an identity that tells them apart.
         "partialFingerprints": {"primaryLocationLineHash": f"{finding.id}:1", "gpuPolicyFinding/v1": finding.id},
         **({"suppressions": [suppressed]} if finding.level is Level.SKIP else {}),
@@ -184,6 +179,14 @@ def _result(finding: AuditFinding, directory: str, number: int, *, is_new: bool)
             **({"newlyRefused": True} if is_new else {}),
             **({"runningPods": finding.running.count} if finding.running is not None else {}),
         },
+    }
+
+
+def _policy(finding: AuditFinding, directory: str) -> dict[str, Any]:
+    return {
+        "id": 1,
+        "message": {"text": message(f"Policy {finding.policy}, rule {finding.rule}.")},
+        "physicalLocation": in_file(join(directory, finding.file), finding.line),
     }
 
 
