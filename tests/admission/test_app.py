@@ -10,6 +10,7 @@ import pytest
 
 from tests.build import patch_of, pod, requests_only, review
 from tests.clock import Clock
+from tests.golden import each
 from tests.replicas import POLICY, Replica
 from webhook.admission import app
 from webhook.admission.app import SECONDS, CachedPage
@@ -47,18 +48,18 @@ def test_json_is_accepted_however_it_is_announced(replica: Replica, content_type
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-@pytest.mark.parametrize(
-    ("method", "body", "content_type", "status", "reason"),
-    [
-        pytest.param("POST", b"{}", "application/json", 400, "kind: found null, expected", id="not a review"),
-        pytest.param("POST", b"", "application/json", 400, "the body is not JSON", id="empty"),
-        pytest.param("POST", b"\xff", "application/json", 400, "the body is not JSON", id="not UTF-8"),
-        pytest.param("POST", b"[" * 10**5, "application/json", 400, "the body is not JSON", id="nested deeply"),
-        pytest.param("POST", b"{}", "text/yaml", 415, "Content-Type: found text/yaml, expected app", id="YAML"),
-        pytest.param("POST", b"{}", None, 415, "Content-Type: found none, expected app", id="no type"),
-        pytest.param("GET", None, None, 405, "an AdmissionReview comes with POST", id="GET"),
-        pytest.param("PUT", b"{}", "application/json", 405, "an AdmissionReview comes with POST", id="PUT"),
-    ],
+@each(
+    "method, body, content_type, status, reason",
+    {
+        "not a review": ("POST", b"{}", "application/json", 400, "kind: found null, expected"),
+        "empty": ("POST", b"", "application/json", 400, "the body is not JSON"),
+        "not UTF-8": ("POST", b"\xff", "application/json", 400, "the body is not JSON"),
+        "nested deeply": ("POST", b"[" * 10**5, "application/json", 400, "the body is not JSON"),
+        "YAML": ("POST", b"{}", "text/yaml", 415, "Content-Type: found text/yaml, expected app"),
+        "no type": ("POST", b"{}", None, 415, "Content-Type: found none, expected app"),
+        "GET": ("GET", None, None, 405, "an AdmissionReview comes with POST"),
+        "PUT": ("PUT", b"{}", "application/json", 405, "an AdmissionReview comes with POST"),
+    },
 )
 def test_what_cannot_be_answered_gets_a_status_a_reason_and_is_counted(
     replica: Replica, path: str, *, method: str, body: bytes | None, content_type: str | None, status: int, reason: str
@@ -90,17 +91,13 @@ def buggy(pod: Any, settings: Any, facts: Any) -> Iterator[Any]:
     yield
 
 
-@pytest.mark.parametrize(
-    ("path", "rule"),
-    [
-        pytest.param("/mutate", Rule(key="faulty", promise="Fails.", settings=RuleSettings, mutate=buggy), id="mutate"),
-        pytest.param(
-            "/validate", Rule(key="faulty", promise="Fails.", settings=RuleSettings, validate=buggy), id="validate"
-        ),
-        pytest.param(
-            "/validate", Rule(key="faulty", promise="Fails.", settings=RuleSettings, mutate=buggy), id="safety net"
-        ),
-    ],
+@each(
+    "path, rule",
+    {
+        "mutate": ("/mutate", Rule(key="faulty", promise="Fails.", settings=RuleSettings, mutate=buggy)),
+        "validate": ("/validate", Rule(key="faulty", promise="Fails.", settings=RuleSettings, validate=buggy)),
+        "safety net": ("/validate", Rule(key="faulty", promise="Fails.", settings=RuleSettings, mutate=buggy)),
+    },
 )
 def test_a_bug_in_a_rule_gives_500_is_counted_and_logged_without_what_the_pod_says(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, path: str, rule: Rule

@@ -8,6 +8,7 @@ import pytest
 
 from tests.admission.quota_desk import Site
 from tests.facts.claim_samples import for_extended_resources, made_for, stored_claim
+from tests.golden import each
 from webhook.admission.claim_phase import SCHEDULER
 
 
@@ -80,19 +81,18 @@ def test_a_claim_for_extended_resources_takes_the_entry_of_its_pod_over(site: Si
     assert site.entered == {7}
 
 
-@pytest.mark.parametrize(
-    ("user", "raw"),
-    [
-        pytest.param({"username": "eve", "groups": ["system:authenticated"]}, extending(5, 2), id="of anybody"),
-        pytest.param(
+@each(
+    "user, raw",
+    {
+        "of anybody": ({"username": "eve", "groups": ["system:authenticated"]}, extending(5, 2)),
+        "made from a template with the annotation": (
             {"username": "system:serviceaccount:kube-system:resource-claim-controller", "groups": []},
             made_for("p", extending(5, 2)),
-            id="made from a template with the annotation",
         ),
-        pytest.param(BY_SCHEDULER, made_for("p", extending(5, 2)), id="both"),
-        pytest.param(BY_SCHEDULER, extending(5, 3), id="larger than its pod"),
-        pytest.param(BY_SCHEDULER, extending(6, 2), id="of a pod that has no entry"),
-    ],
+        "both": (BY_SCHEDULER, made_for("p", extending(5, 2))),
+        "larger than its pod": (BY_SCHEDULER, extending(5, 3)),
+        "of a pod that has no entry": (BY_SCHEDULER, extending(6, 2)),
+    },
 )
 def test_any_other_claim_for_extended_resources_has_to_fit(
     site: Site, user: dict[str, Any], raw: dict[str, Any]
@@ -113,13 +113,13 @@ def test_a_scheduler_has_no_other_claims_left_out(site: Site) -> None:
     assert said(site, claim(5), userInfo={"username": SCHEDULER, "groups": []})
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param(claim(9, "mrdma.google.com"), id="no GPUs"),
-        pytest.param({**claim(9), "apiVersion": "example.com/v1"}, id="another group"),
-        pytest.param({**claim(9), "kind": "ResourceClaimTemplate"}, id="a template"),
-    ],
+    {
+        "no GPUs": claim(9, "mrdma.google.com"),
+        "another group": {**claim(9), "apiVersion": "example.com/v1"},
+        "a template": {**claim(9), "kind": "ResourceClaimTemplate"},
+    },
 )
 def test_nothing_else_is_counted(site: Site, raw: dict[str, Any]) -> None:
     assert said(site, raw) == ""

@@ -10,6 +10,7 @@ import pytest
 from tests.build import FACTS, request
 from tests.engine.test_exceptions import END, ENTRY, written
 from tests.facts.claim_samples import claiming_pod, made_for, stored_claim
+from tests.golden import each
 from webhook.admission import claim_phase
 from webhook.admission.admission_review import AdmissionRequest, AdmissionResponse
 from webhook.admission.claim_phase import CONTROLLERS, SCHEDULER, PodLookUp, PodsOfClaims, PodUnknownError
@@ -75,16 +76,14 @@ NO_TEMPLATE = {**BERT, "spec": {**BERT["spec"], "resourceClaims": [{"name": "gpu
 OF_ANOTHER_NAME = {**BERT, "metadata": {**BERT["metadata"], "uid": "another"}}
 
 
-@pytest.mark.parametrize(
+@each(
     "stored",
-    [
-        pytest.param((), id="no pod"),
-        pytest.param((OF_ANOTHER_NAME,), id="a pod of the same name that came later"),
-        pytest.param((NO_TEMPLATE,), id="a pod that names an existing claim"),
-        pytest.param(
-            ({**BERT, "spec": {"resourceClaims": [{"name": "other", "resourceClaimTemplateName": "t"}]}},), id="a"
-        ),
-    ],
+    {
+        "no pod": (),
+        "a pod of the same name that came later": (OF_ANOTHER_NAME,),
+        "a pod that names an existing claim": (NO_TEMPLATE,),
+        "a": ({**BERT, "spec": {"resourceClaims": [{"name": "other", "resourceClaimTemplateName": "t"}]}},),
+    },
 )
 def test_a_claim_of_no_such_pod_is_judged_by_itself_and_says_so(tmp_path: Path, stored: Any) -> None:
     refused = answer(tmp_path, made(), Pods(*stored)).answer

@@ -6,6 +6,7 @@ import pytest
 
 from tests.admission.quota_desk import Site, shared_quotas_file
 from tests.build import NAMESPACE, pod
+from tests.golden import each
 from webhook.kubernetes.api_errors import RefusedError, UnreachableError
 from webhook.ledger.group_reader import GroupReader
 from webhook.ledger.pod_cache import Member
@@ -130,14 +131,14 @@ def test_pods_of_other_parts_count_what_their_template_requests(site, cluster):
     assert "JobSet js needs 3 GPUs for 2 pods together; used 2 of 4" in validate(site, raw)
 
 
-@pytest.mark.parametrize(
-    ("size", "members", "refusal"),
-    [
-        pytest.param(3, {5: True}, "", id="one with GPUs is stored already"),
-        pytest.param(3, {5: False}, "", id="one needs no GPUs"),
-        pytest.param(3, {}, "needs 3 GPUs", id="none is there"),
-        pytest.param(0, {}, "", id="no gang"),
-    ],
+@each(
+    "size, members, refusal",
+    {
+        "one with GPUs is stored already": (3, {5: True}, ""),
+        "one needs no GPUs": (3, {5: False}, ""),
+        "none is there": (3, {}, "needs 3 GPUs"),
+        "no gang": (0, {}, ""),
+    },
 )
 def test_pods_that_are_stored_already_need_no_room(site, cluster, size, members, refusal):
     cluster.podgroup(size)
@@ -146,18 +147,14 @@ def test_pods_that_are_stored_already_need_no_room(site, cluster, size, members,
     assert refusal in message if refusal else not message
 
 
-@pytest.mark.parametrize(
-    ("fault", "refusal"),
-    [
-        pytest.param(RefusedError(404, "not found", about="ga"), "", id="no object yet"),
-        pytest.param(RefusedError(404, "the server could not find the requested resource"), "", id="no such kind"),
-        pytest.param(RefusedError(403, "forbidden"), "", id="no right"),
-        pytest.param(
-            UnreachableError("silence"),
-            "PodGroup ga (the API server does not answer). Try again in a moment",
-            id="silent",
-        ),
-    ],
+@each(
+    "fault, refusal",
+    {
+        "no object yet": (RefusedError(404, "not found", about="ga"), ""),
+        "no such kind": (RefusedError(404, "the server could not find the requested resource"), ""),
+        "no right": (RefusedError(403, "forbidden"), ""),
+        "silent": (UnreachableError("silence"), "PodGroup ga (the API server does not answer). Try again in a moment"),
+    },
 )
 def test_a_pod_counts_alone_where_no_object_is_found_and_waits_where_that_is_not_known(site, cluster, fault, refusal):
     cluster.fault = fault

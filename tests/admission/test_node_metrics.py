@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
+from tests.golden import each
 from webhook.admission.metrics import MOST_PAIRS, OTHER, Metrics, count_nodes, show_nodes
 from webhook.cuda.cuda_tables import SHIPPED
 from webhook.cuda.drivers import Branch
@@ -51,14 +50,14 @@ def test_nodes_count_by_gpu_and_driver() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("labels", "pair"),
-    [
-        pytest.param({}, ("unknown", "unknown"), id="no labels"),
-        pytest.param({"product": "NVIDIA-L4"}, ("NVIDIA-L4", "unknown"), id="no driver"),
-        pytest.param({"product": "NVIDIA-L4", "driver": "new"}, ("NVIDIA-L4", "unknown"), id="a driver in words"),
-        pytest.param({"driver": "535.183.01"}, ("unknown", "535.183.01"), id="no GPU"),
-    ],
+@each(
+    "labels, pair",
+    {
+        "no labels": ({}, ("unknown", "unknown")),
+        "no driver": ({"product": "NVIDIA-L4"}, ("NVIDIA-L4", "unknown")),
+        "a driver in words": ({"product": "NVIDIA-L4", "driver": "new"}, ("NVIDIA-L4", "unknown")),
+        "no GPU": ({"driver": "535.183.01"}, ("unknown", "535.183.01")),
+    },
 )
 def test_what_a_node_does_not_say_is_unknown(labels: Mapping[str, str], pair: tuple[str, str]) -> None:
     assert shown(metrics_of(node("a", **labels)), "gpu_policy_nodes") == {pair: 1}

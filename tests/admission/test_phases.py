@@ -21,6 +21,7 @@ from tests.build import (
     requests_only,
     workload,
 )
+from tests.golden import each
 from tests.rules.every_rule import INJECTING
 from tests.strategies import broken_pods, checked, json_values
 from webhook.admission import phases
@@ -54,17 +55,17 @@ def with_debug_container(raw: dict[str, Any], **part: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("phase", [mutate, validate])
-@pytest.mark.parametrize(
-    ("args", "kwargs"),
-    [
-        pytest.param((None, "DELETE"), {"old": pod(2)}, id="a pod is deleted"),
-        pytest.param((pod(2), "CONNECT"), {"kind": ("", "v1", "PodExecOptions")}, id="exec"),
-        pytest.param((pod(2),), {"kind": ("", "v1", "Binding"), "subResource": "binding"}, id="binding"),
-        pytest.param((pod(2),), {"kind": ("", "v1", "ConfigMap")}, id="another kind"),
-        pytest.param((pod(2),), {"kind": ("example.com", "v1", "Pod")}, id="a Pod of another group"),
-        pytest.param((pod(2),), {"kind": ("kubeflow.org", "v1", "PyTorchJob")}, id="a custom workload"),
-        pytest.param((None,), {}, id="no object"),
-    ],
+@each(
+    "args, kwargs",
+    {
+        "a pod is deleted": ((None, "DELETE"), {"old": pod(2)}),
+        "exec": ((pod(2), "CONNECT"), {"kind": ("", "v1", "PodExecOptions")}),
+        "binding": ((pod(2),), {"kind": ("", "v1", "Binding"), "subResource": "binding"}),
+        "another kind": ((pod(2),), {"kind": ("", "v1", "ConfigMap")}),
+        "a Pod of another group": ((pod(2),), {"kind": ("example.com", "v1", "Pod")}),
+        "a custom workload": ((pod(2),), {"kind": ("kubeflow.org", "v1", "PyTorchJob")}),
+        "no object": ((None,), {}),
+    },
 )
 def test_requests_that_concern_no_rule_pass(phase: Any, args: Any, kwargs: Any) -> None:
     assert phase(*args, **kwargs) is UNCONCERNED
@@ -87,14 +88,14 @@ def test_a_mirror_pod_is_skipped_when_the_kubelet_shows_it(phase: Any) -> None:
 
 
 @pytest.mark.parametrize("phase", [mutate, validate])
-@pytest.mark.parametrize(
-    ("groups", "annotations"),
-    [
-        pytest.param(("system:authenticated",), MIRROR, id="the annotation alone"),
-        pytest.param(("system:nodes:gpu", "system:serviceaccounts"), MIRROR, id="another group"),
-        pytest.param(NODES, None, id="a node without the annotation"),
-        pytest.param(NODES, {"mirror": "kubernetes.io/config.mirror"}, id="another annotation"),
-    ],
+@each(
+    "groups, annotations",
+    {
+        "the annotation alone": (("system:authenticated",), MIRROR),
+        "another group": (("system:nodes:gpu", "system:serviceaccounts"), MIRROR),
+        "a node without the annotation": (NODES, None),
+        "another annotation": (NODES, {"mirror": "kubernetes.io/config.mirror"}),
+    },
 )
 def test_a_pod_is_not_skipped_for_less(phase: Any, groups: Any, annotations: Any) -> None:
     decision = phase(pod(9, annotations=annotations), groups=groups)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.build import pod, review
-from tests.golden import golden
+from tests.golden import each, golden
 from tests.policy.conftest import policy_text
 from tests.replicas import POLICY, Replica
 from webhook.admission import logs
@@ -46,35 +46,29 @@ def changed(replica: Replica, files: Mapping[str, str], **metadata: Any) -> dict
 # Which requests it looks at
 
 
-@pytest.mark.parametrize(
-    ("operation", "old"),
-    [pytest.param("CREATE", None, id="created"), pytest.param("UPDATE", config_map(SOUND), id="updated")],
-)
+@each("operation, old", {"created": ("CREATE", None), "updated": ("UPDATE", config_map(SOUND))})
 def test_a_mistake_is_refused_with_file_line_and_key(replica: Replica, operation: str, old: Any) -> None:
     answer = replica.ask("/policies", config_map(MISTAKEN), operation, old=old)
     assert (answer["allowed"], answer["status"]) == (False, {"code": 403, "reason": "Forbidden", "message": REFUSAL})
 
 
-@pytest.mark.parametrize(
-    ("args", "kwargs"),
-    [
-        pytest.param((None, "DELETE"), {"old": config_map(MISTAKEN)}, id="deleted"),
-        pytest.param((config_map(MISTAKEN), "DELETE"), {"old": config_map(MISTAKEN)}, id="deleted, with an object"),
-        pytest.param((config_map(MISTAKEN, labels={"a": "b"}), "UPDATE"), {"old": config_map(MISTAKEN)}, id="labels"),
-        pytest.param(
+@each(
+    "args, kwargs",
+    {
+        "deleted": ((None, "DELETE"), {"old": config_map(MISTAKEN)}),
+        "deleted, with an object": ((config_map(MISTAKEN), "DELETE"), {"old": config_map(MISTAKEN)}),
+        "labels": ((config_map(MISTAKEN, labels={"a": "b"}), "UPDATE"), {"old": config_map(MISTAKEN)}),
+        "a finalizer goes": (
             (config_map(MISTAKEN, deletionTimestamp="2026-01-01T00:00:00Z"), "UPDATE"),
             {"old": config_map(MISTAKEN, deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["a/b"])},
-            id="a finalizer goes",
         ),
-        pytest.param(
-            (config_map(MISTAKEN) | {"immutable": True}, "UPDATE"), {"old": config_map(MISTAKEN)}, id="frozen"
-        ),
-        pytest.param((config_map({}), "UPDATE"), {"old": config_map()}, id="nothing before and after"),
-        pytest.param((config_map(MISTAKEN) | {"kind": "Secret"},), {}, id="a Secret"),
-        pytest.param((config_map(MISTAKEN) | {"apiVersion": "example.com/v1"},), {}, id="another group"),
-        pytest.param((config_map(MISTAKEN),), {"subResource": "status"}, id="a subresource"),
-        pytest.param((pod(9),), {}, id="a pod"),
-    ],
+        "frozen": ((config_map(MISTAKEN) | {"immutable": True}, "UPDATE"), {"old": config_map(MISTAKEN)}),
+        "nothing before and after": ((config_map({}), "UPDATE"), {"old": config_map()}),
+        "a Secret": ((config_map(MISTAKEN) | {"kind": "Secret"},), {}),
+        "another group": ((config_map(MISTAKEN) | {"apiVersion": "example.com/v1"},), {}),
+        "a subresource": ((config_map(MISTAKEN),), {"subResource": "status"}),
+        "a pod": ((pod(9),), {}),
+    },
 )
 def test_what_changes_no_policy_is_allowed_without_a_look(replica: Replica, args: Any, kwargs: Any) -> None:
     answer = replica.ask("/policies", *args, **kwargs)
@@ -139,17 +133,15 @@ def test_the_policies_of_another_release_are_not_refused_by_what_this_one_knows(
     assert warning.startswith(start)
 
 
-@pytest.mark.parametrize(
+@each(
     "labels",
-    [
-        pytest.param(
-            {"app.kubernetes.io/name": "gpu-policy", "app.kubernetes.io/version": version()}, id="this release"
-        ),
-        pytest.param({"app.kubernetes.io/version": "99.0.0"}, id="a version of something else"),
-        pytest.param({"app.kubernetes.io/name": "teams", "app.kubernetes.io/version": "99.0.0"}, id="another chart"),
-        pytest.param({"app.kubernetes.io/name": "gpu-policy"}, id="no version"),
-        pytest.param(None, id="no labels"),
-    ],
+    {
+        "this release": {"app.kubernetes.io/name": "gpu-policy", "app.kubernetes.io/version": version()},
+        "a version of something else": {"app.kubernetes.io/version": "99.0.0"},
+        "another chart": {"app.kubernetes.io/name": "teams", "app.kubernetes.io/version": "99.0.0"},
+        "no version": {"app.kubernetes.io/name": "gpu-policy"},
+        "no labels": None,
+    },
 )
 def test_everything_else_is_held_to_this_release(replica: Replica, labels: Any) -> None:
     assert not changed(replica, MISTAKEN, labels=labels)["allowed"]

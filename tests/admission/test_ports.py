@@ -8,6 +8,7 @@ import pytest
 from tests.build import pod, review
 from tests.e2e.eventually import eventually
 from tests.e2e.load_balancer import free_ports
+from tests.golden import each
 from tests.operation import Operated, ask, operated
 
 (METRICS_PORT,) = free_ports(1)
@@ -49,13 +50,13 @@ def _refused(replica: Operated) -> int:
     return int(float(line.rsplit(" ", 1)[1]))
 
 
-@pytest.mark.parametrize(
+@each(
     "token",
-    [
-        pytest.param("Bearer eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJ4In0.c2ln", id="a token"),
-        pytest.param("Bearer " + "x" * 4000, id="a long one"),
-        pytest.param("Basic dXNlcjpwYXNzd29yZA==", id="another scheme"),
-    ],
+    {
+        "a token": "Bearer eyJhbGciOiJSUzI1NiJ9.eyJhdWQiOiJ4In0.c2ln",
+        "a long one": "Bearer " + "x" * 4000,
+        "another scheme": "Basic dXNlcjpwYXNzd29yZA==",
+    },
 )
 def test_a_caller_that_authenticates_by_a_token_is_answered_as_ever_and_the_token_is_in_no_log(
     replica: Operated, token: str

@@ -4,10 +4,10 @@ import uuid
 from fractions import Fraction
 from pathlib import Path
 
-import pytest
 import yaml
 
 from tests.build import pod, request
+from tests.golden import each
 from tests.quota.quotas import TEAM, own
 from tests.quota.test_unit_parts import FOUR, WHOLE, node
 from webhook.admission import phases
@@ -23,12 +23,12 @@ HEAD = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicy"}
 POOL = {"name": "h100", "product": "NVIDIA-H100-80GB-HBM3", "gpus": 8, "labels": {"pool": "h100"}}
 
 
-@pytest.mark.parametrize(
-    ("pools", "entered"),
-    [
-        pytest.param([], "nvidia.com/gpu@1/4", id="nodes with shares alone"),
-        pytest.param([POOL], "nvidia.com/gpu", id="a pool with whole GPUs, which has no node now"),
-    ],
+@each(
+    "pools, entered",
+    {
+        "nodes with shares alone": ([], "nvidia.com/gpu@1/4"),
+        "a pool with whole GPUs, which has no node now": ([POOL], "nvidia.com/gpu"),
+    },
 )
 def test_a_pool_of_the_policy_counts_as_a_node_that_a_pod_could_get(
     tmp_path: Path, pools: list[object], entered: str

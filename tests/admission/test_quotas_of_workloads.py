@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.build import FACTS, NAMESPACE, WORKLOADS, against, pod, request, workload
+from tests.golden import each
 from webhook.admission.phases import workloads
 from webhook.audit.documents import Document
 from webhook.audit.review_objects import review
@@ -38,18 +39,14 @@ def warned(raw: dict[str, Any], using: PolicySet) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)
-@pytest.mark.parametrize(
-    ("using", "said"),
-    [
-        pytest.param(limited("{mode: enforce, gpus: 8}"), "requests 9 GPUs; the GPU quota allows 8", id="its own"),
-        pytest.param(limited("{mode: warn, gpus: 8}"), "requests 9 GPUs; the GPU quota allows 8", id="only warned of"),
-        pytest.param(
-            limited(shared_quota="gpus: 8"),
-            "requests 9 GPUs; GPU quota 'shared' allows 8 GPUs in all",
-            id="a shared quota",
-        ),
-        pytest.param(limited(OPEN), "does not select a GPU model", id="a model that must be said"),
-    ],
+@each(
+    "using, said",
+    {
+        "its own": (limited("{mode: enforce, gpus: 8}"), "requests 9 GPUs; the GPU quota allows 8"),
+        "only warned of": (limited("{mode: warn, gpus: 8}"), "requests 9 GPUs; the GPU quota allows 8"),
+        "a shared quota": (limited(shared_quota="gpus: 8"), "requests 9 GPUs; GPU quota 'shared' allows 8 GPUs in all"),
+        "a model that must be said": (limited(OPEN), "does not select a GPU model"),
+    },
 )
 def test_a_pod_that_is_too_much_by_itself_is_said_when_its_workload_is_applied(
     kind: str, using: PolicySet, said: str
@@ -58,13 +55,13 @@ def test_a_pod_that_is_too_much_by_itself_is_said_when_its_workload_is_applied(
     assert said in warning
 
 
-@pytest.mark.parametrize(
-    ("raw", "using"),
-    [
-        pytest.param(workload("Deployment", pod(9)), limited("{mode: audit, gpus: 8}"), id="only audited"),
-        pytest.param(workload("StatefulSet", pod(8)), limited("{mode: enforce, gpus: 8}", "gpus: 8"), id="just fits"),
-        pytest.param(workload("Deployment", pod(0)), limited(OPEN, "gpus: 0"), id="without GPUs"),
-    ],
+@each(
+    "raw, using",
+    {
+        "only audited": (workload("Deployment", pod(9)), limited("{mode: audit, gpus: 8}")),
+        "just fits": (workload("StatefulSet", pod(8)), limited("{mode: enforce, gpus: 8}", "gpus: 8")),
+        "without GPUs": (workload("Deployment", pod(0)), limited(OPEN, "gpus: 0")),
+    },
 )
 def test_nothing_is_said_of_a_workload_otherwise(raw: dict[str, Any], using: PolicySet) -> None:
     assert warned(raw, using) == []

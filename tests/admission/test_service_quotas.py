@@ -12,6 +12,7 @@ import yaml
 
 from tests.admission.quota_desk import FULL, KEY, Site, full, policy_file, running, shared_quotas_file
 from tests.build import NAMESPACE, pod, review, workload
+from tests.golden import each
 from tests.ledger.bookkeeping import eventually
 from tests.operation import Operated, operated
 from webhook.ledger.context import LedgerTiming
@@ -77,31 +78,31 @@ def test_a_dry_run_gets_the_same_answer_and_leaves_nothing(site: Site, gpus: int
     assert site.validate(gpus, 2) == message
 
 
-@pytest.mark.parametrize(
+@each(
     "parts",
-    [
-        pytest.param({"operation": "UPDATE", "old": pod(2)}, id="an update"),
-        pytest.param({"operation": "DELETE"}, id="a deletion"),
-        pytest.param({"subResource": "status", "operation": "UPDATE", "old": pod(2)}, id="its status"),
-        pytest.param({"subResource": "binding"}, id="its binding"),
-        pytest.param({"subResource": "resize", "operation": "UPDATE", "old": pod(2)}, id="its resize"),
-        pytest.param({"namespace": "unlimited"}, id="a namespace without a quota"),
-    ],
+    {
+        "an update": {"operation": "UPDATE", "old": pod(2)},
+        "a deletion": {"operation": "DELETE"},
+        "its status": {"subResource": "status", "operation": "UPDATE", "old": pod(2)},
+        "its binding": {"subResource": "binding"},
+        "its resize": {"subResource": "resize", "operation": "UPDATE", "old": pod(2)},
+        "a namespace without a quota": {"namespace": "unlimited"},
+    },
 )
 def test_nothing_but_the_creation_of_a_pod_under_a_quota_is_entered(site: Site, parts: dict[str, Any]) -> None:
     assert site.validate(2, 1, **parts) == ""
     assert site.store.calls == []
 
 
-@pytest.mark.parametrize(
-    ("path", "obj"),
-    [
-        pytest.param("/mutate", pod(2), id="the mutating phase"),
-        pytest.param("/mutate", workload("Deployment", pod(2)), id="a Deployment"),
-        pytest.param("/validate", pod(0), id="a pod without GPUs"),
-        pytest.param("/validate", workload("Job", pod(2)), id="a Job"),
-        pytest.param("/workloads", workload("Job", pod(2)), id="a Job where it is judged"),
-    ],
+@each(
+    "path, obj",
+    {
+        "the mutating phase": ("/mutate", pod(2)),
+        "a Deployment": ("/mutate", workload("Deployment", pod(2))),
+        "a pod without GPUs": ("/validate", pod(0)),
+        "a Job": ("/validate", workload("Job", pod(2))),
+        "a Job where it is judged": ("/workloads", workload("Job", pod(2))),
+    },
 )
 def test_no_ledger_is_read_for_anything_else(site: Site, path: str, obj: dict[str, Any]) -> None:
     assert site.ask(path, obj)["allowed"]
@@ -265,31 +266,34 @@ def unconfirmed(held: int) -> TooManyUnconfirmed:
     return TooManyUnconfirmed(Excess(Limit(Measure.GPUS, "", Fraction(4)), Fraction(1), Fraction(held)), Fraction(2))
 
 
-@pytest.mark.parametrize(
-    ("verdict", "code", "said"),
-    [
-        pytest.param(
+@each(
+    "verdict, code, said",
+    {
+        "entries without pods": (
             unconfirmed(2),
             429,
-            "requested 1, while pods of this namespace that were admitted but are not created yet hold 2; such pods "
-            "may hold 2, half of what is free for the namespace. Try again in a moment",
-            id="entries without pods",
+            (
+                "requested 1, while pods of this namespace that were admitted but are not created yet hold 2; such "
+                "pods may hold 2, half of what is free for the namespace. Try again in a moment"
+            ),
         ),
-        pytest.param(
+        "pods that were given up": (
             unconfirmed(0),
             403,
-            "requested 1, and pods of this namespace were admitted lately and never created; such pods may hold 2, "
-            "half of what is free for the namespace. Find out what refuses them",
-            id="pods that were given up",
+            (
+                "requested 1, and pods of this namespace were admitted lately and never created; such pods may hold 2, "
+                "half of what is free for the namespace. Find out what refuses them"
+            ),
         ),
-        pytest.param(
+        "a full ledger": (
             LedgerFull(501, 500),
             403,
-            "with this pod, the namespace would have 501 different combinations of requested GPUs and their models in "
-            f"GPU quota '{NAMESPACE}'; at most 500 are kept.",
-            id="a full ledger",
+            (
+                "with this pod, the namespace would have 501 different combinations of requested GPUs and their models "
+                f"in GPU quota '{NAMESPACE}'; at most 500 are kept."
+            ),
         ),
-    ],
+    },
 )
 def test_what_keeps_a_pod_out_is_said_with_found_bound_and_remedy(
     site: Site, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int, said: str

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.build import pod, review, workload
+from tests.golden import each
 from tests.replicas import Replica
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TookTooLongError
 from webhook.rules import RULES
@@ -66,13 +67,13 @@ def replica_of(directory: Path, rules: tuple[Rule, ...]) -> Replica:
     return made
 
 
-@pytest.mark.parametrize(
-    ("path", "endless"),
-    [
-        pytest.param("/mutate", in_a_loop, id="mutate, in a loop that asks nobody"),
-        pytest.param("/validate", swallowing, id="validate, in a loop that swallows exceptions"),
-        pytest.param("/workloads", in_a_loop, id="workloads, in a loop that asks nobody"),
-    ],
+@each(
+    "path, endless",
+    {
+        "mutate, in a loop that asks nobody": ("/mutate", in_a_loop),
+        "validate, in a loop that swallows exceptions": ("/validate", swallowing),
+        "workloads, in a loop that asks nobody": ("/workloads", in_a_loop),
+    },
 )
 def test_a_decision_that_takes_too_long_is_answered_500_and_counted_and_the_replica_goes_on(
     tmp_path: Path, path: str, endless: Any, caplog: pytest.LogCaptureFixture

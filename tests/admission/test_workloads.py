@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.build import FACTS, NAMESPACE, pod, policies, policy, request, review, workload
+from tests.golden import each
 from tests.replicas import Replica
 from webhook.admission import logs, phases
 from webhook.admission.admission_review import parse
@@ -46,7 +47,7 @@ def with_metadata(raw: dict[str, Any], **metadata: Any) -> dict[str, Any]:
 # Which requests it looks at.
 
 
-@pytest.mark.parametrize("raw", [pytest.param(WRONG, id="a known kind"), pytest.param(custom(), id="any other kind")])
+@each("raw", {"a known kind": WRONG, "any other kind": custom()})
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 def test_an_object_whose_pods_would_be_refused_is_warned_of_or_refused(raw: dict[str, Any], operation: str) -> None:
     old = workload("Deployment", pod(1)) if operation == "UPDATE" else None
@@ -83,24 +84,23 @@ def test_what_is_too_deep_to_be_compared_with_what_it_was_is_judged(deep: str) -
     assert (decision.result, decision.answer.code) == ("refused", 403)
 
 
-@pytest.mark.parametrize(
-    ("args", "kwargs"),
-    [
-        pytest.param((pod(9),), {}, id="a pod"),
-        pytest.param((WRONG, "DELETE"), {"old": WRONG}, id="deleted"),
-        pytest.param((None, "DELETE"), {"old": WRONG}, id="deleted, as the API server sends it"),
-        pytest.param((WRONG, "UPDATE"), {"old": WRONG, "subResource": "scale"}, id="scale"),
-        pytest.param((WRONG, "UPDATE"), {"old": WRONG, "subResource": "status"}, id="status"),
-        pytest.param((with_metadata(WRONG, **CONTROLLED),), {}, id="made by a controller"),
-        pytest.param((with_metadata(WRONG, deletionTimestamp="2026-01-01T00:00:00Z"),), {}, id="about to go"),
-        pytest.param(
+@each(
+    "args, kwargs",
+    {
+        "a pod": ((pod(9),), {}),
+        "deleted": ((WRONG, "DELETE"), {"old": WRONG}),
+        "deleted, as the API server sends it": ((None, "DELETE"), {"old": WRONG}),
+        "scale": ((WRONG, "UPDATE"), {"old": WRONG, "subResource": "scale"}),
+        "status": ((WRONG, "UPDATE"), {"old": WRONG, "subResource": "status"}),
+        "made by a controller": ((with_metadata(WRONG, **CONTROLLED),), {}),
+        "about to go": ((with_metadata(WRONG, deletionTimestamp="2026-01-01T00:00:00Z"),), {}),
+        "only metadata changes": (
             (with_metadata(WRONG, finalizers=[]), "UPDATE"),
             {"old": workload("Deployment", pod(9))},
-            id="only metadata changes",
         ),
-        pytest.param((WRONG | {"status": {"replicas": 1}}, "UPDATE"), {"old": WRONG}, id="only status changes"),
-        pytest.param((custom(status={"a": 1}), "UPDATE"), {"old": custom(status={})}, id="nothing else is there"),
-    ],
+        "only status changes": ((WRONG | {"status": {"replicas": 1}}, "UPDATE"), {"old": WRONG}),
+        "nothing else is there": ((custom(status={"a": 1}), "UPDATE"), {"old": custom(status={})}),
+    },
 )
 def test_requests_from_which_no_other_pods_follow_are_not_looked_at(args: Any, kwargs: Any) -> None:
     assert judged(*args, **kwargs) is UNCONCERNED

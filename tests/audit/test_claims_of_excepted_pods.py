@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.admission.test_claims_of_excepted_pods import BERT, LABELLED, NO_TEMPLATE, NOW, made
 from tests.audit.audits import report_of
 from tests.build import FACTS, container
 from tests.engine.test_exceptions import written
 from tests.facts.claim_samples import for_extended_resources, stored_claim
+from tests.golden import each
 from webhook.audit.documents import Document
 from webhook.audit.object_sources import Background, ObjectSource
 from webhook.audit.owners import Owners
@@ -44,13 +43,13 @@ WITH_GPUS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("pod", "claim"),
-    [
-        pytest.param(POD, made(), id="from a template"),
-        pytest.param(WITH_GPUS, EXTENDING, id="for extended resources"),
-        pytest.param(changed(deletionTimestamp="2027-01-15T00:00:00Z"), made(), id="of a pod that is being deleted"),
-    ],
+@each(
+    "pod, claim",
+    {
+        "from a template": (POD, made()),
+        "for extended resources": (WITH_GPUS, EXTENDING),
+        "of a pod that is being deleted": (changed(deletionTimestamp="2027-01-15T00:00:00Z"), made()),
+    },
 )
 def test_the_claim_of_an_excepted_pod_is_skipped_with_the_name_of_the_exception(
     tmp_path: Path, pod: dict[str, Any], claim: dict[str, Any]
@@ -60,22 +59,18 @@ def test_the_claim_of_an_excepted_pod_is_skipped_with_the_name_of_the_exception(
     assert {one.exception for one in report.findings if one.object.kind == "ResourceClaim"} == {"bert-legacy"}
 
 
-@pytest.mark.parametrize(
+@each(
     "objects",
-    [
-        pytest.param([made()], id="whose pod is gone"),
-        pytest.param(
-            [changed(uid="5bd7c0a8-6393-11e8-b7cc-42010a800002"), made()], id="of an earlier pod of this name"
-        ),
-        pytest.param([changed(name="q"), made()], id="of a pod of another name"),
-        pytest.param([changed(labels={}), made()], id="of a pod without an exception"),
-        pytest.param(
-            [{**NO_TEMPLATE, "metadata": POD["metadata"]}, made()], id="that its pod names as an existing one"
-        ),
-        pytest.param([WITH_GPUS, made()], id="that its pod does not name"),
-        pytest.param([POD, made(annotations={})], id="without the annotation"),
-        pytest.param([POD, made(ownerReferences=[])], id="without an owner"),
-    ],
+    {
+        "whose pod is gone": [made()],
+        "of an earlier pod of this name": [changed(uid="5bd7c0a8-6393-11e8-b7cc-42010a800002"), made()],
+        "of a pod of another name": [changed(name="q"), made()],
+        "of a pod without an exception": [changed(labels={}), made()],
+        "that its pod names as an existing one": [{**NO_TEMPLATE, "metadata": POD["metadata"]}, made()],
+        "that its pod does not name": [WITH_GPUS, made()],
+        "without the annotation": [POD, made(annotations={})],
+        "without an owner": [POD, made(ownerReferences=[])],
+    },
 )
 def test_any_other_claim_is_refused(tmp_path: Path, objects: list[dict[str, Any]]) -> None:
     report = audited(tmp_path, *objects)

@@ -27,6 +27,7 @@ from tests.audit.pretended_cluster import (
 )
 from tests.facts.fake_api_server import PODS, Answer, Request, always, first
 from tests.facts.served_kinds import aggregated
+from tests.golden import each
 from webhook.kubernetes import api_server
 
 EXPIRED = "The provided continue parameter is too old"
@@ -155,14 +156,14 @@ def test_a_kind_that_may_not_be_listed_is_an_error_that_names_the_right_and_the_
     ]
 
 
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        pytest.param(always(404, {"message": "not found"}), "404: not found; the kind was removed", id="404"),
-        pytest.param(always(500, {"message": "etcd"}), "the API server answered 500: etcd", id="500"),
-        pytest.param(always(200, b"<html>"), "cannot be listed: ", id="something else than JSON"),
-        pytest.param(always(200, {"kind": "Status"}), "the answer to a list is no list", id="no list"),
-    ],
+@each(
+    "answer, text",
+    {
+        "404": (always(404, {"message": "not found"}), "404: not found; the kind was removed"),
+        "500": (always(500, {"message": "etcd"}), "the API server answered 500: etcd"),
+        "something else than JSON": (always(200, b"<html>"), "cannot be listed: "),
+        "no list": (always(200, {"kind": "Status"}), "the answer to a list is no list"),
+    },
 )
 def test_whatever_becomes_of_one_kind_is_one_error(cluster, answer, text):
     cluster.server.instead[DEPLOYMENTS] = answer

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.audit.test_documents import EXPECTED, POD, read, read_paths, seen
+from tests.golden import each
 from webhook.audit.documents import Document, DocumentError, read_all
 
 
@@ -93,14 +94,14 @@ def test_a_file_without_permission_is_an_error(tmp_path: Path) -> None:
     assert seen(read_paths(tmp_path / "a")) == [f"0 {tmp_path}/a: cannot be read: Permission denied"]
 
 
-@pytest.mark.parametrize(
-    ("content", "line", "message"),
-    [
-        pytest.param(b"\x7fELF\x02\x01\x01\x00", 1, "U+007F is not allowed", id="executable"),
-        pytest.param(b"a: 1\nb: \xe9\n", 2, "not UTF-8 at byte 8; save the file in UTF-8", id="Latin-1"),
-        pytest.param((POD % "a").encode("utf-16"), 1, "not UTF-8 at byte 0", id="UTF-16"),
-        pytest.param(b"\x1f\x8b\x08\x00", 1, "not UTF-8 at byte 1", id="gzip"),
-    ],
+@each(
+    "content, line, message",
+    {
+        "executable": (b"\x7fELF\x02\x01\x01\x00", 1, "U+007F is not allowed"),
+        "Latin-1": (b"a: 1\nb: \xe9\n", 2, "not UTF-8 at byte 8; save the file in UTF-8"),
+        "UTF-16": ((POD % "a").encode("utf-16"), 1, "not UTF-8 at byte 0"),
+        "gzip": (b"\x1f\x8b\x08\x00", 1, "not UTF-8 at byte 1"),
+    },
 )
 def test_a_binary_file_is_an_error_with_its_line(tmp_path: Path, content: bytes, line: int, message: str) -> None:
     (tmp_path / "a.yaml").write_bytes(content)
@@ -153,13 +154,13 @@ def test_a_patch_of_kustomize_is_no_object_and_is_passed_over_in_a_directory(tmp
     assert [one.object["kind"] for one in read_all([str(tmp_path)], io.BytesIO())] == ["Pod"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param("spec:\n  template", "spec:\n  selector: {}\n  template", id="with a selector"),
-        pytest.param("{name: server, resources", "{name: server, image: a, resources", id="with an image"),
-        pytest.param("apps/v1", "example.com/v1", id="of another group"),
-    ],
+@each(
+    "old, new",
+    {
+        "with a selector": ("spec:\n  template", "spec:\n  selector: {}\n  template"),
+        "with an image": ("{name: server, resources", "{name: server, image: a, resources"),
+        "of another group": ("apps/v1", "example.com/v1"),
+    },
 )
 def test_what_lacks_less_is_no_patch(tmp_path: Path, old: str, new: str) -> None:
     (tmp_path / "a.yaml").write_text(PATCH.replace(old, new))

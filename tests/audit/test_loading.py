@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import each
 from tests.strategies import checked
 from webhook.audit.documents import MAX_DEPTH, MAX_VALUES, Loaded, Unreadable, load
 
@@ -18,30 +19,30 @@ def fault(text: str) -> tuple[int, str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        pytest.param("a: 1\nb: [x, 'y']", {"a": 1, "b": ["x", "y"]}, id="YAML"),
-        pytest.param('{"a": 1, "b": [null, true, 1.5]}', {"a": 1, "b": [None, True, 1.5]}, id="JSON"),
-        pytest.param('{\n\t"a": 1\n}', {"a": 1}, id="JSON indented by tabs"),
-        pytest.param("{a: 1, b: [x,]}", {"a": 1, "b": ["x"]}, id="YAML in flow style"),
-        pytest.param('{"a": "{{ .Values.x }}"}', {"a": "{{ .Values.x }}"}, id="a template in a JSON text"),
-        pytest.param('a: "{{ x }}"', {"a": "{{ x }}"}, id="a template in a YAML text"),
-        pytest.param("a: 1\r\nb: 2\r\n", {"a": 1, "b": 2}, id="CRLF"),
-        pytest.param("a: &x {b: 1}\nc: *x", {"a": {"b": 1}, "c": {"b": 1}}, id="alias"),
-        pytest.param("a: &x {b: 1}\nc: {<<: *x, d: 2}", {"a": {"b": 1}, "c": {"b": 1, "d": 2}}, id="merge key"),
-        pytest.param("a: &x {b: 1}\nc: {<<: *x, b: 2}", {"a": {"b": 1}, "c": {"b": 2}}, id="overridden merge key"),
-        pytest.param("a: 2001-01-01", {"a": "2001-01-01"}, id="a date stays text"),
-        pytest.param("a: 12:30", {"a": "12:30"}, id="a time stays text"),
-        pytest.param("a: 12:30.5", {"a": "12:30.5"}, id="a time with a fraction stays text"),
-        pytest.param("1: a\ntrue: b\nnull: c", {"1": "a", "true": "b", "null": "c"}, id="keys are texts"),
-        pytest.param("a: 0x10\nb: 1_000\nc: -1.5", {"a": 16, "b": 1000, "c": -1.5}, id="numbers"),
-        pytest.param("a: yes\nb: off", {"a": True, "b": False}, id="YAML 1.1 booleans"),
-        pytest.param("a: " + "9" * 30, {"a": int("9" * 30)}, id="a long number"),
-        pytest.param("a: |\n  =======\n  x", {"a": "=======\nx"}, id="an indented line like a conflict marker"),
-        pytest.param('{"a": "\\ud83d\\ude00"}', {"a": "😀"}, id="a surrogate pair"),
-        pytest.param('{"a": "\\\\ud800"}', {"a": "\\ud800"}, id="an escaped escape"),
-    ],
+@each(
+    "text, expected",
+    {
+        "YAML": ("a: 1\nb: [x, 'y']", {"a": 1, "b": ["x", "y"]}),
+        "JSON": ('{"a": 1, "b": [null, true, 1.5]}', {"a": 1, "b": [None, True, 1.5]}),
+        "JSON indented by tabs": ('{\n\t"a": 1\n}', {"a": 1}),
+        "YAML in flow style": ("{a: 1, b: [x,]}", {"a": 1, "b": ["x"]}),
+        "a template in a JSON text": ('{"a": "{{ .Values.x }}"}', {"a": "{{ .Values.x }}"}),
+        "a template in a YAML text": ('a: "{{ x }}"', {"a": "{{ x }}"}),
+        "CRLF": ("a: 1\r\nb: 2\r\n", {"a": 1, "b": 2}),
+        "alias": ("a: &x {b: 1}\nc: *x", {"a": {"b": 1}, "c": {"b": 1}}),
+        "merge key": ("a: &x {b: 1}\nc: {<<: *x, d: 2}", {"a": {"b": 1}, "c": {"b": 1, "d": 2}}),
+        "overridden merge key": ("a: &x {b: 1}\nc: {<<: *x, b: 2}", {"a": {"b": 1}, "c": {"b": 2}}),
+        "a date stays text": ("a: 2001-01-01", {"a": "2001-01-01"}),
+        "a time stays text": ("a: 12:30", {"a": "12:30"}),
+        "a time with a fraction stays text": ("a: 12:30.5", {"a": "12:30.5"}),
+        "keys are texts": ("1: a\ntrue: b\nnull: c", {"1": "a", "true": "b", "null": "c"}),
+        "numbers": ("a: 0x10\nb: 1_000\nc: -1.5", {"a": 16, "b": 1000, "c": -1.5}),
+        "YAML 1.1 booleans": ("a: yes\nb: off", {"a": True, "b": False}),
+        "a long number": ("a: " + "9" * 30, {"a": int("9" * 30)}),
+        "an indented line like a conflict marker": ("a: |\n  =======\n  x", {"a": "=======\nx"}),
+        "a surrogate pair": ('{"a": "\\ud83d\\ude00"}', {"a": "😀"}),
+        "an escaped escape": ('{"a": "\\\\ud800"}', {"a": "\\ud800"}),
+    },
 )
 def test_what_kubectl_reads_is_read(text: str, expected: Any) -> None:
     value, repeated, _ = load(text)
@@ -49,50 +50,44 @@ def test_what_kubectl_reads_is_read(text: str, expected: Any) -> None:
     assert not repeated
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
-        pytest.param(HEAD + "<<<<<<< HEAD\na: 1\n=======\n", 2, "a git conflict marker; resolve the", id="conflict"),
-        pytest.param('{\n=======\n"a": 1}', 1, "a git conflict marker; resolve the", id="conflict in JSON"),
-        pytest.param(HEAD + "x: {1: 1, '1': 2}", 2, "the key '1' is set twice in one map", id="keys as texts"),
-        pytest.param(HEAD + "x: {{ .Values.x }}", 2, "; render the template first", id="template"),
-        pytest.param(HEAD + "{{- if .x }}\na: 1", 2, "; render the template first", id="template block"),
-        pytest.param('{{- if .x }}\n{"a": 1}', 0, "; render the template first", id="template block before JSON"),
-        pytest.param('{"a": {{ .x }}}', 0, "; render the template first", id="template in JSON"),
-        pytest.param(HEAD + "x: <% x %>: 1", 2, "; render the template first", id="another template"),
-        pytest.param(HEAD + "x:\n\ty: 1", 3, "cannot start any token", id="tab"),
-        pytest.param(HEAD + 'x: "a\n\n', 4, "unexpected end of stream", id="open quote"),
-        pytest.param(HEAD + " x: 1", 2, "mapping values are not allowed", id="indentation"),
-        pytest.param(HEAD + "? [a]\n: b", 2, "a key must be a string", id="key that is a list"),
-        pytest.param(HEAD + "x: *nothing", 2, "the alias *nothing refers to an anchor", id="alias of nothing"),
-        pytest.param(HEAD + "x: &x [*x]", 2, "the alias *x refers to an anchor that", id="endless alias"),
-        pytest.param(HEAD + "x: !!python/object/apply:os.system [ls]", 2, "is not allowed here", id="python tag"),
-        pytest.param(HEAD + "x: !custom y", 2, "the tag '!custom' is not allowed here", id="custom tag"),
-        pytest.param(HEAD + "x: !!set {a}", 2, "the tag 'tag:yaml.org,2002:set' is not allowed here", id="set"),
-        pytest.param(
-            HEAD + "x: !!binary aGk=", 2, "the tag 'tag:yaml.org,2002:binary' is not allowed here", id="binary"
-        ),
-        pytest.param(HEAD + "x: !!bool maybe", 2, "'maybe' is not a boolean", id="tagged as boolean"),
-        pytest.param(HEAD + "x: !!int ''", 2, "'' cannot be read as a number", id="tagged as number"),
-        pytest.param(
-            HEAD + "x: !!map []", 2, "the tag 'tag:yaml.org,2002:map' is not allowed here", id="tagged as map"
-        ),
-        pytest.param(HEAD + "x: .nan", 2, ".nan is not a number in JSON", id="NaN"),
-        pytest.param(HEAD + "x: " + "9" * 5000, 2, "cannot be read as a number", id="a number of 5,000 digits"),
-        pytest.param('{"x": ' + "9" * 5000 + "}", 0, "not valid JSON", id="5,000 digits in JSON"),
-        pytest.param('{"x": "\\ud800"}', 0, "no low surrogate", id="half a surrogate pair in JSON"),
-        pytest.param(HEAD + 'x: "\\ud800"', 2, "invalid Unicode", id="half a surrogate pair"),
-        pytest.param(HEAD + "a: b\nx: \x01", 3, "the character U+0001 is not allowed", id="control character"),
-        pytest.param(HEAD + "x: \x00", 2, "the character U+0000 is not allowed", id="NUL"),
-        pytest.param(
-            '{"a": 1}\n{"a": 2}', 1, "not valid JSON: unexpected content", id="two JSON values in one document"
-        ),
-        pytest.param('{"a": 1,\n"b" 2}', 1, "not valid JSON", id="broken JSON"),
-        pytest.param("[" * 100_000, 0, f"nested deeper than {MAX_DEPTH} levels", id="deep flow"),
-        pytest.param("- " * 100_000, 0, f"nested deeper than {MAX_DEPTH} levels", id="deep block"),
-        pytest.param("{a: " * 300 + "}" * 300, 0, "not valid JSON", id="deep flow of maps"),
-        pytest.param('{"a":' * 300 + "1" + "}" * 300, 0, f"nested deeper than {MAX_DEPTH} levels", id="deep JSON"),
-    ],
+@each(
+    "text, line, message",
+    {
+        "conflict": (HEAD + "<<<<<<< HEAD\na: 1\n=======\n", 2, "a git conflict marker; resolve the"),
+        "conflict in JSON": ('{\n=======\n"a": 1}', 1, "a git conflict marker; resolve the"),
+        "keys as texts": (HEAD + "x: {1: 1, '1': 2}", 2, "the key '1' is set twice in one map"),
+        "template": (HEAD + "x: {{ .Values.x }}", 2, "; render the template first"),
+        "template block": (HEAD + "{{- if .x }}\na: 1", 2, "; render the template first"),
+        "template block before JSON": ('{{- if .x }}\n{"a": 1}', 0, "; render the template first"),
+        "template in JSON": ('{"a": {{ .x }}}', 0, "; render the template first"),
+        "another template": (HEAD + "x: <% x %>: 1", 2, "; render the template first"),
+        "tab": (HEAD + "x:\n\ty: 1", 3, "cannot start any token"),
+        "open quote": (HEAD + 'x: "a\n\n', 4, "unexpected end of stream"),
+        "indentation": (HEAD + " x: 1", 2, "mapping values are not allowed"),
+        "key that is a list": (HEAD + "? [a]\n: b", 2, "a key must be a string"),
+        "alias of nothing": (HEAD + "x: *nothing", 2, "the alias *nothing refers to an anchor"),
+        "endless alias": (HEAD + "x: &x [*x]", 2, "the alias *x refers to an anchor that"),
+        "python tag": (HEAD + "x: !!python/object/apply:os.system [ls]", 2, "is not allowed here"),
+        "custom tag": (HEAD + "x: !custom y", 2, "the tag '!custom' is not allowed here"),
+        "set": (HEAD + "x: !!set {a}", 2, "the tag 'tag:yaml.org,2002:set' is not allowed here"),
+        "binary": (HEAD + "x: !!binary aGk=", 2, "the tag 'tag:yaml.org,2002:binary' is not allowed here"),
+        "tagged as boolean": (HEAD + "x: !!bool maybe", 2, "'maybe' is not a boolean"),
+        "tagged as number": (HEAD + "x: !!int ''", 2, "'' cannot be read as a number"),
+        "tagged as map": (HEAD + "x: !!map []", 2, "the tag 'tag:yaml.org,2002:map' is not allowed here"),
+        "NaN": (HEAD + "x: .nan", 2, ".nan is not a number in JSON"),
+        "a number of 5,000 digits": (HEAD + "x: " + "9" * 5000, 2, "cannot be read as a number"),
+        "5,000 digits in JSON": ('{"x": ' + "9" * 5000 + "}", 0, "not valid JSON"),
+        "half a surrogate pair in JSON": ('{"x": "\\ud800"}', 0, "no low surrogate"),
+        "half a surrogate pair": (HEAD + 'x: "\\ud800"', 2, "invalid Unicode"),
+        "control character": (HEAD + "a: b\nx: \x01", 3, "the character U+0001 is not allowed"),
+        "NUL": (HEAD + "x: \x00", 2, "the character U+0000 is not allowed"),
+        "two JSON values in one document": ('{"a": 1}\n{"a": 2}', 1, "not valid JSON: unexpected content"),
+        "broken JSON": ('{"a": 1,\n"b" 2}', 1, "not valid JSON"),
+        "deep flow": ("[" * 100_000, 0, f"nested deeper than {MAX_DEPTH} levels"),
+        "deep block": ("- " * 100_000, 0, f"nested deeper than {MAX_DEPTH} levels"),
+        "deep flow of maps": ("{a: " * 300 + "}" * 300, 0, "not valid JSON"),
+        "deep JSON": ('{"a":' * 300 + "1" + "}" * 300, 0, f"nested deeper than {MAX_DEPTH} levels"),
+    },
 )
 def test_everything_else_is_an_error_with_its_line(text: str, line: int, message: str) -> None:
     found_line, found = fault(text)

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from tests.audit.owned import made, reference_to
+from tests.golden import each
 from webhook.audit.owners import MOST_STEPS, Owners
 from webhook.audit.report import ObjectReference
 
@@ -51,21 +50,21 @@ def test_the_metadata_of_an_owner_that_is_not_audited_leads_further_but_hides_no
     assert found.is_owned_by_known(made("ReplicaSet", "r", made_by_it))
 
 
-@pytest.mark.parametrize(
-    ("owner", "is_known"),
-    [
-        pytest.param(reference_to(DEPLOYMENT), True, id="as the API server has it"),
-        pytest.param(reference_to(DEPLOYMENT, apiVersion="apps/v1beta2"), True, id="another version of the group"),
-        pytest.param(reference_to(DEPLOYMENT, controller=False), False, id="no controller"),
-        pytest.param(reference_to(DEPLOYMENT, controller="true"), False, id="a controller that is text"),
-        pytest.param(reference_to(DEPLOYMENT, uid="an-earlier-one"), False, id="the uid of one that is gone"),
-        pytest.param(reference_to(DEPLOYMENT, uid=None), False, id="without a uid"),
-        pytest.param(reference_to(DEPLOYMENT, uid=["Deployment-web"]), False, id="a uid that is no text"),
-        pytest.param(reference_to(DEPLOYMENT, name="other"), False, id="the uid with another name"),
-        pytest.param(reference_to(DEPLOYMENT, kind="StatefulSet"), False, id="the uid with another kind"),
-        pytest.param(reference_to(DEPLOYMENT, apiVersion="example.com/v1"), False, id="the uid with another group"),
-        pytest.param("Deployment/web", False, id="no map"),
-    ],
+@each(
+    "owner, is_known",
+    {
+        "as the API server has it": (reference_to(DEPLOYMENT), True),
+        "another version of the group": (reference_to(DEPLOYMENT, apiVersion="apps/v1beta2"), True),
+        "no controller": (reference_to(DEPLOYMENT, controller=False), False),
+        "a controller that is text": (reference_to(DEPLOYMENT, controller="true"), False),
+        "the uid of one that is gone": (reference_to(DEPLOYMENT, uid="an-earlier-one"), False),
+        "without a uid": (reference_to(DEPLOYMENT, uid=None), False),
+        "a uid that is no text": (reference_to(DEPLOYMENT, uid=["Deployment-web"]), False),
+        "the uid with another name": (reference_to(DEPLOYMENT, name="other"), False),
+        "the uid with another kind": (reference_to(DEPLOYMENT, kind="StatefulSet"), False),
+        "the uid with another group": (reference_to(DEPLOYMENT, apiVersion="example.com/v1"), False),
+        "no map": ("Deployment/web", False),
+    },
 )
 def test_only_the_controller_that_is_named_in_full_is_known(owner: Any, is_known: bool) -> None:
     replica_set = made("ReplicaSet", "web-1", ownerReferences=[None, owner])
@@ -129,17 +128,15 @@ def test_a_chain_of_owners_without_end_is_followed_for_some_steps() -> None:
     assert found.is_owned_by_known(chain[-1])
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param({}, id="nothing"),
-        pytest.param({"kind": 1, "metadata": []}, id="metadata that is a list"),
-        pytest.param({"kind": "Pod", "metadata": {"name": 3, "uid": {}, "ownerReferences": {}}}, id="wrong types"),
-        pytest.param(made("Pod", "p", ownerReferences=[{"controller": True}]), id="an owner without anything"),
-        pytest.param(
-            made("Pod", "p", ownerReferences=[{"controller": True, "name": 1, "kind": []}]), id="garbled owner"
-        ),
-    ],
+    {
+        "nothing": {},
+        "metadata that is a list": {"kind": 1, "metadata": []},
+        "wrong types": {"kind": "Pod", "metadata": {"name": 3, "uid": {}, "ownerReferences": {}}},
+        "an owner without anything": made("Pod", "p", ownerReferences=[{"controller": True}]),
+        "garbled owner": made("Pod", "p", ownerReferences=[{"controller": True, "name": 1, "kind": []}]),
+    },
 )
 def test_whatever_stands_there_has_itself_as_root(raw: dict[str, Any]) -> None:
     found = owners(raw)
@@ -165,23 +162,20 @@ def test_a_deployment_is_found_by_the_hash_where_its_replica_set_is_missing() ->
     assert found.root_of(BY_HASH).title == "Deployment web"
 
 
-@pytest.mark.parametrize(
-    ("pod", "learned"),
-    [
-        pytest.param(made("Pod", "p", made("ReplicaSet", "web-7d9f")), DEPLOYMENT, id="no hash"),
-        pytest.param({**BY_HASH, "metadata": {**BY_HASH["metadata"], "labels": None}}, DEPLOYMENT, id="no labels"),
-        pytest.param(
+@each(
+    "pod, learned",
+    {
+        "no hash": (made("Pod", "p", made("ReplicaSet", "web-7d9f")), DEPLOYMENT),
+        "no labels": ({**BY_HASH, "metadata": {**BY_HASH["metadata"], "labels": None}}, DEPLOYMENT),
+        "the end of a hash": (
             {**BY_HASH, "metadata": {**BY_HASH["metadata"], "labels": {"pod-template-hash": "9f"}}},
             DEPLOYMENT,
-            id="the end of a hash",
         ),
-        pytest.param(BY_HASH, made("Deployment", "other"), id="no such Deployment"),
-        pytest.param(BY_HASH, made("Deployment", "web", namespace="others"), id="a Deployment of another namespace"),
-        pytest.param(BY_HASH, made("StatefulSet", "web"), id="another kind"),
-        pytest.param(
-            BY_HASH, {**made("Deployment", "web"), "apiVersion": "example.com/v1"}, id="another group of that kind"
-        ),
-    ],
+        "no such Deployment": (BY_HASH, made("Deployment", "other")),
+        "a Deployment of another namespace": (BY_HASH, made("Deployment", "web", namespace="others")),
+        "another kind": (BY_HASH, made("StatefulSet", "web")),
+        "another group of that kind": (BY_HASH, {**made("Deployment", "web"), "apiVersion": "example.com/v1"}),
+    },
 )
 def test_a_replica_set_stays_the_root_where_its_deployment_is_not_certain(pod: Any, learned: Any) -> None:
     assert owners(learned).root_of(pod).kind == "ReplicaSet"

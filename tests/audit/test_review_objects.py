@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.build import NAMESPACE, WORKLOADS, against, pod, policies, policy, requests_only, workload
+from tests.golden import each
 from tests.ledger.small_cluster import seen_pod
 from tests.rules.every_rule import INJECTING
 from webhook.audit.documents import Document, DocumentError, read_text
@@ -94,15 +95,15 @@ def test_a_name_cannot_drive_a_terminal() -> None:
     assert only(pod(1, name="a\x1b[2J\n")).title == "Pod team/a?[2J?"
 
 
-@pytest.mark.parametrize(
-    ("objects", "errors", "status"),
-    [
-        pytest.param([pod(1)], [], 0, id="allowed"),
-        pytest.param([], [], 0, id="nothing"),
-        pytest.param([pod(1), pod(9)], [], 1, id="one refused"),
-        pytest.param([pod(1)], [DocumentError("f", 1, 1, "m")], 2, id="one unreadable"),
-        pytest.param([pod(9)], [DocumentError("f", 1, 1, "m")], 2, id="refused and unreadable"),
-    ],
+@each(
+    "objects, errors, status",
+    {
+        "allowed": ([pod(1)], [], 0),
+        "nothing": ([], [], 0),
+        "one refused": ([pod(1), pod(9)], [], 1),
+        "one unreadable": ([pod(1)], [DocumentError("f", 1, 1, "m")], 2),
+        "refused and unreadable": ([pod(9)], [DocumentError("f", 1, 1, "m")], 2),
+    },
 )
 def test_the_exit_status_is_the_worst_that_happened(objects: Any, errors: Any, status: int) -> None:
     documents = [*(Document("f", 1, 1, obj) for obj in objects), *errors]

@@ -21,6 +21,7 @@ from certs.authority import (
     read_certificate,
     signed,
 )
+from tests.golden import each
 
 NOW = datetime.now(UTC)
 SERVICE = "gpu-policy.gpu-policy.svc"
@@ -49,15 +50,7 @@ def shake_hands(server: KeyPair, trusted: KeyPair, name: str, folder: Path) -> s
     return client.version() or "none"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(SERVICE, id="service name"),
-        pytest.param("127.0.0.1", id="IPv4"),
-        pytest.param("::1", id="IPv6"),
-        pytest.param("any.example.org", id="wildcard"),
-    ],
-)
+@each("name", {"service name": SERVICE, "IPv4": "127.0.0.1", "IPv6": "::1", "wildcard": "any.example.org"})
 def test_a_client_that_trusts_the_authority_accepts_the_server_under_every_name(
     authority: KeyPair, name: str, tmp_path: Path
 ) -> None:
@@ -65,12 +58,12 @@ def test_a_client_that_trusts_the_authority_accepts_the_server_under_every_name(
     assert shake_hands(server, authority, name, tmp_path) == "TLSv1.3"
 
 
-@pytest.mark.parametrize(
-    ("issuer", "name", "fault"),
-    [
-        pytest.param(None, "other.gpu-policy.svc", "Hostname mismatch", id="a name that it lacks"),
-        pytest.param(new_authority(NOW), SERVICE, "unable to get local issuer", id="another authority"),
-    ],
+@each(
+    "issuer, name, fault",
+    {
+        "a name that it lacks": (None, "other.gpu-policy.svc", "Hostname mismatch"),
+        "another authority": (new_authority(NOW), SERVICE, "unable to get local issuer"),
+    },
 )
 def test_a_client_refuses(authority: KeyPair, tmp_path: Path, issuer: KeyPair | None, name: str, fault: str) -> None:
     with pytest.raises(ssl.SSLCertVerificationError, match=fault):
@@ -135,14 +128,14 @@ def test_a_certificate_never_outlives_its_authority() -> None:
     assert issue(authority, [SERVICE], NOW).certificate.not_valid_after_utc == authority.certificate.not_valid_after_utc
 
 
-@pytest.mark.parametrize(
-    ("names", "covered"),
-    [
-        pytest.param([SERVICE], True, id="one of them"),
-        pytest.param([SERVICE.upper(), "10.0.0.7"], True, id="all, in capitals"),
-        pytest.param(["gpu-policy.gpu-policy"], False, id="a shorter name"),
-        pytest.param([SERVICE, "10.0.0.8"], False, id="one too many"),
-    ],
+@each(
+    "names, covered",
+    {
+        "one of them": ([SERVICE], True),
+        "all, in capitals": ([SERVICE.upper(), "10.0.0.7"], True),
+        "a shorter name": (["gpu-policy.gpu-policy"], False),
+        "one too many": ([SERVICE, "10.0.0.8"], False),
+    },
 )
 def test_a_certificate_covers_exactly_the_names_it_carries(authority: KeyPair, names: list[str], covered: bool) -> None:
     assert covers(issue(authority, [SERVICE, "10.0.0.7"], NOW).certificate_pem, names) is covered
@@ -158,16 +151,16 @@ def test_parts_of_different_pairs_are_told_apart(authority: KeyPair) -> None:
     assert not is_authority(one.certificate)
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        pytest.param([], "no names given", id="none"),
-        pytest.param([""], "'' is neither a DNS name", id="empty"),
-        pytest.param(["https://webhook.example"], "is neither a DNS name", id="an address with its scheme"),
-        pytest.param(["größe.example"], "is neither a DNS name", id="outside ASCII"),
-        pytest.param(["a" * 64 + ".example"], "is neither a DNS name", id="label of 64 characters"),
-        pytest.param(["a.*.example"], "is neither a DNS name", id="wildcard in the middle"),
-    ],
+@each(
+    "names, message",
+    {
+        "none": ([], "no names given"),
+        "empty": ([""], "'' is neither a DNS name"),
+        "an address with its scheme": (["https://webhook.example"], "is neither a DNS name"),
+        "outside ASCII": (["größe.example"], "is neither a DNS name"),
+        "label of 64 characters": (["a" * 64 + ".example"], "is neither a DNS name"),
+        "wildcard in the middle": (["a.*.example"], "is neither a DNS name"),
+    },
 )
 def test_names_that_no_certificate_can_carry_are_refused(authority: KeyPair, names: list[str], message: str) -> None:
     with pytest.raises(CertificateError, match=message):

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from certs.authority import CertificateError, KeyPair, belong_together, covers, new_authority
 from certs.files import ensure_files
 from tests.certificate_files import issued_by
+from tests.golden import each
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 NAMES = ["gpu-policy.gpu-policy.svc", "127.0.0.1"]
@@ -60,12 +61,12 @@ def test_a_second_run_touches_nothing(tmp_path: Path) -> None:
     assert written() == before
 
 
-@pytest.mark.parametrize(
-    ("names", "days", "reason"),
-    [
-        pytest.param([*NAMES, "::1"], 0, "the serving certificate did not cover every name", id="a new name"),
-        pytest.param(NAMES, 336, "the serving certificate ends 2031-01-01", id="about to end"),
-    ],
+@each(
+    "names, days, reason",
+    {
+        "a new name": ([*NAMES, "::1"], 0, "the serving certificate did not cover every name"),
+        "about to end": (NAMES, 336, "the serving certificate ends 2031-01-01"),
+    },
 )
 def test_a_serving_certificate_that_does_not_fit_is_replaced_under_the_same_authority(
     tmp_path: Path, names: list[str], days: int, reason: str
@@ -79,7 +80,7 @@ def test_a_serving_certificate_that_does_not_fit_is_replaced_under_the_same_auth
 
 
 @pytest.mark.parametrize("damaged", ["tls.crt", "tls.key"])
-@pytest.mark.parametrize("content", [pytest.param(b"<<<<<<<", id="garbage"), pytest.param(None, id="missing")])
+@each("content", {"garbage": b"<<<<<<<", "missing": None})
 def test_a_damaged_serving_pair_is_replaced(tmp_path: Path, damaged: str, content: bytes | None) -> None:
     ensure_files(tmp_path, NAMES, now=NOW)
     before = contents(tmp_path)
@@ -109,15 +110,15 @@ def test_an_authority_brought_along_is_used_as_it_is(tmp_path: Path) -> None:
     assert served(tmp_path).certificate.not_valid_after_utc == own.certificate.not_valid_after_utc
 
 
-@pytest.mark.parametrize(
-    ("damaged", "content", "message"),
-    [
-        pytest.param("ca.crt", b"garbage", "not a PEM certificate; put the right file back", id="certificate"),
-        pytest.param("ca.key", b"garbage", "ca.key: not an unencrypted PEM private key; put the", id="key"),
-        pytest.param("ca.key", None, "there is no ca.key; put the right file back", id="no key"),
-        pytest.param("ca.crt", None, "there is no ca.crt; put", id="no certificate"),
-        pytest.param("ca.key", new_authority(NOW).key_pem, "ca.key is not the key of ca.crt; put", id="another key"),
-    ],
+@each(
+    "damaged, content, message",
+    {
+        "certificate": ("ca.crt", b"garbage", "not a PEM certificate; put the right file back"),
+        "key": ("ca.key", b"garbage", "ca.key: not an unencrypted PEM private key; put the"),
+        "no key": ("ca.key", None, "there is no ca.key; put the right file back"),
+        "no certificate": ("ca.crt", None, "there is no ca.crt; put"),
+        "another key": ("ca.key", new_authority(NOW).key_pem, "ca.key is not the key of ca.crt; put"),
+    },
 )
 def test_an_authority_that_cannot_be_used_is_named_and_left_as_it_is(
     tmp_path: Path, damaged: str, content: bytes | None, message: str
@@ -148,7 +149,7 @@ def test_a_directory_or_file_that_cannot_be_used_is_named(tmp_path: Path) -> Non
         ensure_files(tmp_path / "ca.crt" / "tls", NAMES, now=NOW)
 
 
-@pytest.mark.parametrize("names", [pytest.param([], id="none"), pytest.param(["not a name"], id="nonsense")])
+@each("names", {"none": [], "nonsense": ["not a name"]})
 def test_bad_names_leave_no_files_behind(tmp_path: Path, names: list[str]) -> None:
     with pytest.raises(CertificateError):
         ensure_files(tmp_path, names, now=NOW)

@@ -14,6 +14,7 @@ from certs.keeper import CertificateKeeper
 from certs.material import material_of
 from tests.certificate_files import issued_by
 from tests.certs.memory_cluster import CONFIGURATIONS, SECRET, MemoryCluster
+from tests.golden import each
 from tests.strategies import examples
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -96,14 +97,14 @@ def test_looking_again_writes_nothing(cluster: MemoryCluster, keeper: Keeper) ->
     assert keeper.status.fault == ""
 
 
-@pytest.mark.parametrize(
+@each(
     "bundle",
-    [
-        pytest.param(None, id="gone"),
-        pytest.param("", id="blank"),
-        pytest.param("Z2FyYmFnZQ==", id="garbage"),
-        pytest.param(base64.b64encode(new_authority(NOW).certificate_pem).decode(), id="a stranger's"),
-    ],
+    {
+        "gone": None,
+        "blank": "",
+        "garbage": "Z2FyYmFnZQ==",
+        "a stranger's": base64.b64encode(new_authority(NOW).certificate_pem).decode(),
+    },
 )
 def test_an_edited_bundle_is_set_right(bundle: str | None, cluster: MemoryCluster, keeper: Keeper) -> None:
     edited = cluster.objects[CONFIGURATIONS[1]]

@@ -8,6 +8,7 @@ import pytest
 
 from certs.authority import SERVING_LIFETIME, issue, new_authority, signed, trusted_until
 from certs.material import MOST_AUTHORITIES, SPREAD, Material, Plan, Situation, Terms, data_of, material_of, plan
+from tests.golden import each
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TERMS = Terms(names=("gpu-policy.gpu-policy.svc",))
@@ -88,21 +89,19 @@ def test_a_bundle_that_lost_the_authority_gets_it_back() -> None:
     assert made.material.bundle == (material.authority.certificate, other)
 
 
-@pytest.mark.parametrize(
-    ("made", "reasons"),
-    [
-        pytest.param(
+@each(
+    "made, reasons",
+    {
+        "the authority has ended, too": (
             NOW - 20 * 365 * DAY,
             ("the authority ended 2020-01-04", "the serving certificate ended 2011-01-06"),
-            id="the authority has ended, too",
         ),
-        pytest.param(NOW - 366 * DAY, ("the serving certificate ended 2029-12-31",), id="it has ended"),
-        pytest.param(
+        "it has ended": (NOW - 366 * DAY, ("the serving certificate ended 2029-12-31",)),
+        "somebody's clock ran ahead": (
             NOW + 30 * DAY,
             ("the authority was not valid yet", "the serving certificate was not valid yet"),
-            id="somebody's clock ran ahead",
         ),
-    ],
+    },
 )
 def test_a_serving_certificate_that_nobody_accepts_is_replaced_without_waiting(
     made: datetime, reasons: tuple[str, ...]
@@ -168,23 +167,20 @@ def encoded(content: bytes) -> str:
 OTHER = fresh()
 
 
-@pytest.mark.parametrize(
-    ("changes", "faults"),
-    [
-        pytest.param({"ca.key": None}, ["there is no ca.key"], id="half a pair"),
-        pytest.param({"ca.crt": "%%%"}, ["ca.crt or ca.key: not base64"], id="no base64"),
-        pytest.param({"tls.crt": encoded(b"garbage")}, ["tls.crt or tls.key: not a PEM certificate"], id="no PEM"),
-        pytest.param({"tls.key": data_of(OTHER)["tls.key"]}, ["tls.key is not the key of tls.crt"], id="other key"),
-        pytest.param(
+@each(
+    "changes, faults",
+    {
+        "half a pair": ({"ca.key": None}, ["there is no ca.key"]),
+        "no base64": ({"ca.crt": "%%%"}, ["ca.crt or ca.key: not base64"]),
+        "no PEM": ({"tls.crt": encoded(b"garbage")}, ["tls.crt or tls.key: not a PEM certificate"]),
+        "other key": ({"tls.key": data_of(OTHER)["tls.key"]}, ["tls.key is not the key of tls.crt"]),
+        "not an authority": (
             {"ca.crt": data_of(OTHER)["tls.crt"], "ca.key": data_of(OTHER)["tls.key"]},
             ["ca.crt is not the certificate of an authority"],
-            id="not an authority",
         ),
-        pytest.param(
-            {"ca-bundle.crt": encoded(b"x")}, ["ca-bundle.crt: not a PEM bundle of certificates"], id="bundle"
-        ),
-        pytest.param({"ca-bundle.crt": encoded(b"")}, ["ca-bundle.crt: not a PEM bundle of certificates"], id="empty"),
-    ],
+        "bundle": ({"ca-bundle.crt": encoded(b"x")}, ["ca-bundle.crt: not a PEM bundle of certificates"]),
+        "empty": ({"ca-bundle.crt": encoded(b"")}, ["ca-bundle.crt: not a PEM bundle of certificates"]),
+    },
 )
 def test_garbage_in_a_secret_is_named_and_the_rest_is_used(changes: dict[str, str | None], faults: list[str]) -> None:
     material = fresh()

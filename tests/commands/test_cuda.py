@@ -6,17 +6,18 @@ from pathlib import Path
 import pytest
 
 from tests.cuda_command import A100, CUDA_12, CUDA_13, V100, answer, batch, run
+from tests.golden import each
 
 
-@pytest.mark.parametrize(
-    ("args", "verdict", "gate", "status"),
-    [
-        pytest.param((CUDA_12, "--driver", "550.54.15", *A100), "compatible", "pass", 0, id="native"),
-        pytest.param((CUDA_13, "--driver", "580.65.06", *V100), "incompatible", "pass", 1, id="GPU too old"),
-        pytest.param((CUDA_13, "--driver", "535.183.01", *A100), "forward-compat-only", "pass", 0, id="by cuda-compat"),
-        pytest.param((CUDA_12,), "unknown", "unknown", 0, id="nothing said of the node"),
-        pytest.param(("python:3.12-slim",), "compatible", "n/a", 0, id="no CUDA"),
-    ],
+@each(
+    "args, verdict, gate, status",
+    {
+        "native": ((CUDA_12, "--driver", "550.54.15", *A100), "compatible", "pass", 0),
+        "GPU too old": ((CUDA_13, "--driver", "580.65.06", *V100), "incompatible", "pass", 1),
+        "by cuda-compat": ((CUDA_13, "--driver", "535.183.01", *A100), "forward-compat-only", "pass", 0),
+        "nothing said of the node": ((CUDA_12,), "unknown", "unknown", 0),
+        "no CUDA": (("python:3.12-slim",), "compatible", "n/a", 0),
+    },
 )
 @pytest.mark.parametrize("output", ["text", "json"])
 def test_the_exit_status_says_whether_anything_is_incompatible(args, verdict, gate, status, output) -> None:
@@ -37,12 +38,12 @@ def test_people_are_told_need_evidence_reason_and_remedy() -> None:
     assert "12.9" in found.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("image", "is_told"),
-    [
-        pytest.param("registry.corp/team/app:1", True, id="an image that says nothing"),
-        pytest.param(CUDA_12, False, id="an image on a node of which nothing is known"),
-    ],
+@each(
+    "image, is_told",
+    {
+        "an image that says nothing": ("registry.corp/team/app:1", True),
+        "an image on a node of which nothing is known": (CUDA_12, False),
+    },
 )
 def test_people_are_told_how_to_say_what_an_unknown_image_needs(image: str, is_told: bool) -> None:
     found = run("check", image).stdout
@@ -50,13 +51,13 @@ def test_people_are_told_how_to_say_what_an_unknown_image_needs(image: str, is_t
     assert "own check" not in found
 
 
-@pytest.mark.parametrize(
-    ("image", "is_told"),
-    [
-        pytest.param("nvcr.io/nvidia/pytorch:24.09-py3", True, id="nobody knows"),
-        pytest.param("ollama/ollama:0.9.0", False, id="known by the release"),
-        pytest.param("python:3.12", False, id="without CUDA"),
-    ],
+@each(
+    "image, is_told",
+    {
+        "nobody knows": ("nvcr.io/nvidia/pytorch:24.09-py3", True),
+        "known by the release": ("ollama/ollama:0.9.0", False),
+        "without CUDA": ("python:3.12", False),
+    },
 )
 def test_people_are_told_if_the_processors_of_an_image_are_not_known(image: str, is_told: bool) -> None:
     found = run("check", image, "--driver", "580.95.05", "--product", "NVIDIA-L4", "--arch", "arm64").stdout
@@ -74,40 +75,38 @@ def test_what_is_said_of_cuda_compat_beats_what_is_known_of_the_image() -> None:
     assert verdicts == ["forward-compat-only", "forward-compat-only", "incompatible"]
 
 
-@pytest.mark.parametrize(
-    ("args", "text"),
-    [
-        pytest.param((CUDA_12, "--driver", "abc", *A100), '"abc"', id="driver"),
-        pytest.param(
-            (CUDA_12, "--driver", "550.54.15", "--compute-capability", "new"), '"new"', id="compute capability"
-        ),
-        pytest.param(("Not//An:Image:", "--driver", "550.54.15"), "Not//An:Image:", id="image"),
-        pytest.param(("registry.corp/app:1", "--env", "CUDA_VERSION=$V", *A100), "$V", id="variable"),
-    ],
+@each(
+    "args, text",
+    {
+        "driver": ((CUDA_12, "--driver", "abc", *A100), '"abc"'),
+        "compute capability": ((CUDA_12, "--driver", "550.54.15", "--compute-capability", "new"), '"new"'),
+        "image": (("Not//An:Image:", "--driver", "550.54.15"), "Not//An:Image:"),
+        "variable": (("registry.corp/app:1", "--env", "CUDA_VERSION=$V", *A100), "$V"),
+    },
 )
 def test_what_cannot_be_read_makes_a_verdict_unknown_that_needs_it_and_stands_in_the_reason(args, text) -> None:
     told = answer(*args)
     assert (told["verdict"], text in told["reason"]) == ("compatible" if text == '"new"' else "unknown", True)
 
 
-@pytest.mark.parametrize(
+@each(
     "args",
-    [
-        pytest.param(("check",), id="no image"),
-        pytest.param(("check", CUDA_12, "--batch", "-"), id="an image and a batch"),
-        pytest.param(("check", "--batch", "-", "--driver", "550.54.15"), id="a batch and a node"),
-        pytest.param(("check", "--batch", "-", "--env", "A=b"), id="a batch and a variable"),
-        pytest.param(("check", "--batch", "nowhere.jsonl"), id="no such file"),
-        pytest.param(("check", CUDA_12, "--inventory", "a.yaml", "--driver", "550.54.15"), id="two kinds of nodes"),
-        pytest.param(("check", CUDA_12, "--inventory", "nowhere.yaml"), id="no such inventory"),
-        pytest.param(("check", CUDA_12, "--env", "CUDA_VERSION"), id="a variable without a value"),
-        pytest.param(("check", CUDA_12, "--cuda-compat", "maybe"), id="no word for cuda-compat"),
-        pytest.param(("check", CUDA_12, "--policies", "nowhere"), id="no such policies"),
-        pytest.param(("check", CUDA_12, "--registries", "a.yaml"), id="registries that are not to be asked"),
-        pytest.param(("check", CUDA_12, "--resolve", "--registries", "nowhere.yaml"), id="no such list of registries"),
-        pytest.param(("check", CUDA_12, "--resolve", "--image-results", "a/b"), id="results of whose registries"),
-        pytest.param(("nodes",), id="nodes of no cluster"),
-    ],
+    {
+        "no image": ("check",),
+        "an image and a batch": ("check", CUDA_12, "--batch", "-"),
+        "a batch and a node": ("check", "--batch", "-", "--driver", "550.54.15"),
+        "a batch and a variable": ("check", "--batch", "-", "--env", "A=b"),
+        "no such file": ("check", "--batch", "nowhere.jsonl"),
+        "two kinds of nodes": ("check", CUDA_12, "--inventory", "a.yaml", "--driver", "550.54.15"),
+        "no such inventory": ("check", CUDA_12, "--inventory", "nowhere.yaml"),
+        "a variable without a value": ("check", CUDA_12, "--env", "CUDA_VERSION"),
+        "no word for cuda-compat": ("check", CUDA_12, "--cuda-compat", "maybe"),
+        "no such policies": ("check", CUDA_12, "--policies", "nowhere"),
+        "registries that are not to be asked": ("check", CUDA_12, "--registries", "a.yaml"),
+        "no such list of registries": ("check", CUDA_12, "--resolve", "--registries", "nowhere.yaml"),
+        "results of whose registries": ("check", CUDA_12, "--resolve", "--image-results", "a/b"),
+        "nodes of no cluster": ("nodes",),
+    },
 )
 def test_options_that_make_no_sense_are_told_with_status_2(args) -> None:
     found = run(*args)
@@ -140,22 +139,22 @@ def test_a_batch_may_be_a_file(tmp_path: Path) -> None:
     assert (json.loads(found.stdout)["cuda"], found.exit_code) == ("none", 0)
 
 
-@pytest.mark.parametrize(
-    ("line", "image", "text"),
-    [
-        pytest.param("nonsense", "", "line 2: not JSON", id="no JSON"),
-        pytest.param('{"image": "a"', "", "line 2: not JSON", id="half of an object"),
-        pytest.param("[]", "", "line 2: found a list", id="a list"),
-        pytest.param("null", "", "line 2: found null", id="null"),
-        pytest.param("{}", "", "line 2: no image", id="no image"),
-        pytest.param('{"image": ""}', "", "line 2: no image", id="an empty image"),
-        pytest.param('{"image": ["a"]}', "", "line 2: image: found a list", id="an image that is no text"),
-        pytest.param('{"image": "a", "env": []}', "a", "line 2: env: found a list", id="an environment that is a list"),
-        pytest.param('{"image": "a", "env": {"B": {}}}', "a", "line 2: env.B: found a map", id="a value that is none"),
-        pytest.param('{"image": "a", "driver": true}', "a", "line 2: driver: found true", id="a driver that is true"),
-        pytest.param(b'{"image": "\xff"}', "", "line 2: not UTF-8", id="no UTF-8"),
-        pytest.param("[" * 100_000, "", "line 2: not JSON", id="deeper than anybody reads"),
-    ],
+@each(
+    "line, image, text",
+    {
+        "no JSON": ("nonsense", "", "line 2: not JSON"),
+        "half of an object": ('{"image": "a"', "", "line 2: not JSON"),
+        "a list": ("[]", "", "line 2: found a list"),
+        "null": ("null", "", "line 2: found null"),
+        "no image": ("{}", "", "line 2: no image"),
+        "an empty image": ('{"image": ""}', "", "line 2: no image"),
+        "an image that is no text": ('{"image": ["a"]}', "", "line 2: image: found a list"),
+        "an environment that is a list": ('{"image": "a", "env": []}', "a", "line 2: env: found a list"),
+        "a value that is none": ('{"image": "a", "env": {"B": {}}}', "a", "line 2: env.B: found a map"),
+        "a driver that is true": ('{"image": "a", "driver": true}', "a", "line 2: driver: found true"),
+        "no UTF-8": (b'{"image": "\xff"}', "", "line 2: not UTF-8"),
+        "deeper than anybody reads": ("[" * 100_000, "", "line 2: not JSON"),
+    },
 )
 def test_a_broken_line_is_answered_in_its_place_and_stops_nothing(line, image, text) -> None:
     answers, status = batch({"image": "python:3.12"}, line, {"image": "python:3.13"})

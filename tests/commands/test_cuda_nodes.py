@@ -12,6 +12,7 @@ from tests.cuda_command import CUDA_12, CUDA_13, KEYS, answer, run
 from tests.facts.fake_api_server import NODES, fake_api_server
 from tests.facts.samples import GPU_TAINT, node
 from tests.facts.served_kinds import aggregated
+from tests.golden import each
 from tests.gpus import discovered_labels as labels
 
 
@@ -120,12 +121,12 @@ def test_the_share_of_a_kind_is_told_and_its_gpus_are_physical_ones(
     assert (kind["share"], kind["gpus"], kind["problems"]) == (share, gpus, [])
 
 
-@pytest.mark.parametrize(
-    ("found", "fault"),
-    [
-        pytest.param(labels.CONTRADICTING, "ends in -SHARED, and nvidia.com/gpu.sharing-strategy is", id="suffix"),
-        pytest.param(labels.INVALID, "ends in -MIG-INVALID", id="MIG, invalid"),
-    ],
+@each(
+    "found, fault",
+    {
+        "suffix": (labels.CONTRADICTING, "ends in -SHARED, and nvidia.com/gpu.sharing-strategy is"),
+        "MIG, invalid": (labels.INVALID, "ends in -MIG-INVALID"),
+    },
 )
 def test_labels_about_shares_that_contradict_each_other_are_named(
     tmp_path: Path, found: Mapping[str, str], fault: str

@@ -12,6 +12,7 @@ from click.testing import Result
 
 from tests.command_line import gpu_policy
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
+from tests.golden import each
 
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 GROUP = "/apis/gpupolicy.dev/v1alpha1"
@@ -144,13 +145,13 @@ def test_pods_that_have_one_fault_are_told_of_in_one_line(policies: Path, tmp_pa
     assert "pod team-vision/odd does not count against quotas: spec.nodeSelector" in of_selector
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        pytest.param(["--inventory", "a", "--kubeconfig", "b"], "exclude each other", id="two sources"),
-        pytest.param(["--inventory", "nowhere.yaml"], "nowhere.yaml", id="no inventory"),
-        pytest.param(["--kubeconfig", "/nonexistent/config"], "/nonexistent/config", id="no kubeconfig"),
-    ],
+@each(
+    "arguments, said",
+    {
+        "two sources": (["--inventory", "a", "--kubeconfig", "b"], "exclude each other"),
+        "no inventory": (["--inventory", "nowhere.yaml"], "nowhere.yaml"),
+        "no kubeconfig": (["--kubeconfig", "/nonexistent/config"], "/nonexistent/config"),
+    },
 )
 def test_what_cannot_be_used_is_said_with_exit_status_2(arguments: list[str], said: str) -> None:
     found = run(*arguments)
@@ -202,15 +203,15 @@ def test_the_cluster_is_that_of_the_environment_and_the_namespace_the_one_that_i
     assert found.stdout.splitlines()[0] == "shared quota research (enforce)"
 
 
-@pytest.mark.parametrize(
+@each(
     "status",
-    [
-        pytest.param({}, id="nothing"),
-        pytest.param({"gpus": 7, "byModel": {"H100": 4}, "byResource": [3]}, id="other types"),
-        pytest.param({"gpus": {"hard": "many", "used": "1/0"}}, id="no numbers"),
-        pytest.param({"gpus": {"hard": "9" * 5000, "used": "1"}}, id="a number beyond all bounds"),
-        pytest.param({"quota": "\x1b[31mred", "mode": "\n", "byModel": [{"name": "\x07"}]}, id="control characters"),
-    ],
+    {
+        "nothing": {},
+        "other types": {"gpus": 7, "byModel": {"H100": 4}, "byResource": [3]},
+        "no numbers": {"gpus": {"hard": "many", "used": "1/0"}},
+        "a number beyond all bounds": {"gpus": {"hard": "9" * 5000, "used": "1"}},
+        "control characters": {"quota": "\x1b[31mred", "mode": "\n", "byModel": [{"name": "\x07"}]},
+    },
 )
 def test_an_object_that_somebody_else_wrote_is_shown_as_far_as_it_can_be(
     cluster: tuple[FakeApiServer, Path], status: dict[str, Any]
@@ -229,12 +230,12 @@ def test_an_empty_cluster_says_what_to_look_at(cluster: tuple[FakeApiServer, Pat
     )
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "said"),
-    [
-        pytest.param(GROUP, 404, "no objects of kind GPUQuota; install gpu-policy there", id="not installed"),
-        pytest.param(f"{GROUP}/gpuquotas", 403, "name a NAMESPACE that you may look at", id="not everywhere"),
-    ],
+@each(
+    "path, status, said",
+    {
+        "not installed": (GROUP, 404, "no objects of kind GPUQuota; install gpu-policy there"),
+        "not everywhere": (f"{GROUP}/gpuquotas", 403, "name a NAMESPACE that you may look at"),
+    },
 )
 def test_a_cluster_that_does_not_tell_is_explained(
     cluster: tuple[FakeApiServer, Path], path: str, status: int, said: str

@@ -14,6 +14,7 @@ from tests.build import pod, policy_file
 from tests.command_line import POLICY, gpu_policy
 from tests.facts.fake_api_server import PODS, always, fake_api_server
 from tests.facts.served_kinds import aggregated
+from tests.golden import each
 from tests.upgrades.test_changes import CUDA_12, V100, nodes
 from tests.upgrades.test_driver_changes import cluster_policy
 from tests.upgrades.test_owners_and_pools import deployed
@@ -116,14 +117,14 @@ GROUP = "/apis/scheduling.k8s.io/v1beta1/namespaces/team/podgroups/ga"
 FORBIDDEN = always(403, {"kind": "Status", "message": "forbidden"})
 
 
-@pytest.mark.parametrize(
-    ("stored_pods", "path", "told"),
-    [
-        pytest.param(0, "", "PodGroup ga needs 8 GPUs for 2 pods together; GPU quota 'team' allows 6 GPUs", id="new"),
-        pytest.param(1, "", "requested 4, used 4 of 6 (2 free)", id="one of it is stored"),
-        pytest.param(0, GROUP, "", id="it must not be read"),
-        pytest.param(0, "/api/v1/namespaces/team/pods", "the ledger of GPU quota 'team' cannot be", id="nor its pods"),
-    ],
+@each(
+    "stored_pods, path, told",
+    {
+        "new": (0, "", "PodGroup ga needs 8 GPUs for 2 pods together; GPU quota 'team' allows 6 GPUs"),
+        "one of it is stored": (1, "", "requested 4, used 4 of 6 (2 free)"),
+        "it must not be read": (0, GROUP, ""),
+        "nor its pods": (0, "/api/v1/namespaces/team/pods", "the ledger of GPU quota 'team' cannot be"),
+    },
 )
 def test_pods_are_judged_with_the_group_that_the_cluster_has(
     here: Path, caplog: pytest.LogCaptureFixture, stored_pods: int, path: str, told: str

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.command_line import gpu_policy
+from tests.golden import each
 from tests.policy_tests.files import SEES_ALL, case, gpu_policy_test, pod, suite, write
 
 ROOT = Path(__file__).parents[2]
@@ -88,12 +89,12 @@ def test_run_chooses_cases_by_a_regular_expression(mixed: Path) -> None:
     assert done.stdout.endswith("1 case: 1 passed, 0 failed\n")
 
 
-@pytest.mark.parametrize(
-    ("pattern", "fault"),
-    [
-        pytest.param("nothing like it", "no case has a name that matches", id="no case"),
-        pytest.param("(", "not a regular expression: ", id="no expression"),
-    ],
+@each(
+    "pattern, fault",
+    {
+        "no case": ("nothing like it", "no case has a name that matches"),
+        "no expression": ("(", "not a regular expression: "),
+    },
 )
 def test_a_choice_of_no_case_is_no_success(mixed: Path, pattern: str, fault: str) -> None:
     done = gpu_policy_test(mixed, "--run", pattern)

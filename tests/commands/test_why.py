@@ -12,6 +12,7 @@ import yaml
 from tests.command_line import ROOT, gpu_policy
 from tests.facts.fake_api_server import always, fake_api_server
 from tests.facts.served_kinds import aggregated
+from tests.golden import each
 from tests.why.samples import printed
 from webhook.audit.report import ObjectReference
 from webhook.kubernetes.kubeconfig import namespace_of
@@ -88,13 +89,13 @@ def test_kubectl_finds_the_command_by_the_name_of_its_executable() -> None:
     assert 'kubectl-gpu_policy = "webhook.commands.main:kubectl"' in (ROOT / "pyproject.toml").read_text()
 
 
-@pytest.mark.parametrize(
-    ("context", "namespace"),
-    [
-        pytest.param(None, "team-a", id="the current context"),
-        pytest.param("b", "default", id="a context without a namespace"),
-        pytest.param("c", "default", id="no such context"),
-    ],
+@each(
+    "context, namespace",
+    {
+        "the current context": (None, "team-a"),
+        "a context without a namespace": ("b", "default"),
+        "no such context": ("c", "default"),
+    },
 )
 def test_the_namespace_is_that_of_the_context(tmp_path: Path, context: str | None, namespace: str) -> None:
     file = tmp_path / "config"

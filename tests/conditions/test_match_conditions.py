@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from deploy.match_conditions import pod_conditions, workload_conditions
+from tests.golden import each
 from webhook.model.accelerators import GPU_PATTERNS
 
 PATTERNS = [pattern for _, _, pattern in GPU_PATTERNS]
@@ -55,7 +56,7 @@ def test_pods_that_are_after_gpu_nodes_are_looked_for_only_on_demand() -> None:
 
 
 @both
-@pytest.mark.parametrize("pattern", [pytest.param("a'b", id="quote"), pytest.param("a\nb", id="line break")])
+@each("pattern", {"quote": "a'b", "line break": "a\nb"})
 def test_a_pattern_that_cel_cannot_quote_is_refused(of: Conditions, pattern: str) -> None:
     with pytest.raises(ValueError, match="cannot be quoted in CEL"):
         expressions(of, gpu_patterns=[pattern])

@@ -7,7 +7,7 @@ import pytest
 from deploy.generate import CHART, HelmError, render
 from tests import quick_yaml
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.audit.review_objects import NEVER_SENT
 from webhook.commands.main import main
 from webhook.model.workloads import WORKLOADS
@@ -90,15 +90,15 @@ EXCLUDED = ["kube-system", "gpu-policy", *VALUES["webhook"]["namespaceSelector"]
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("expressions", "only", "without"),
-    [
-        pytest.param([], [], EXCLUDED, id="all"),
-        pytest.param([("NotIn", ["a", "b"])], [], [*EXCLUDED, "a", "b"], id="all but some"),
-        pytest.param([("In", ["a", "b"])], ["a", "b"], [], id="some"),
-        pytest.param([("In", ["a", "b", "c"]), ("In", ["b", "c"]), ("NotIn", ["c"])], ["b"], [], id="what is left"),
-        pytest.param([("In", ["a", "kube-system"])], ["a"], [], id="never those that are always excluded"),
-    ],
+@each(
+    "expressions, only, without",
+    {
+        "all": ([], [], EXCLUDED),
+        "all but some": ([("NotIn", ["a", "b"])], [], [*EXCLUDED, "a", "b"]),
+        "some": ([("In", ["a", "b"])], ["a", "b"], []),
+        "what is left": ([("In", ["a", "b", "c"]), ("In", ["b", "c"]), ("NotIn", ["c"])], ["b"], []),
+        "never those that are always excluded": ([("In", ["a", "kube-system"])], ["a"], []),
+    },
 )
 def test_the_namespaces_are_those_that_the_webhook_looks_at(
     expressions: list[tuple[str, list[str]]], only: list[str], without: list[str]
@@ -167,9 +167,7 @@ WRITTEN = {
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("kind", "written"), [pytest.param("auto", WRITTEN, id="reports"), pytest.param("never", set(), id="no reports")]
-)
+@each("kind, written", {"reports": ("auto", WRITTEN), "no reports": ("never", set())})
 def test_an_audit_may_list_what_it_looks_at_and_write_reports_and_nothing_else(
     kind: str, written: set[tuple[str, str]]
 ) -> None:

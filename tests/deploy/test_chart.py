@@ -12,6 +12,7 @@ import yaml
 from deploy.generate import CHART, INSTALL, MANIFESTS, chart_files, helm, manifest, render
 from tests.deploy.manifests import NEWEST, needs_helm, rendered_text, shipped
 from tests.deploy.value_sets import EXISTING, large_sets
+from tests.golden import each
 
 ROOT = CHART.parents[1]
 TEMPLATES = sorted((CHART / "templates").iterdir())
@@ -95,14 +96,14 @@ def test_the_notes_name_the_next_steps_and_the_way_back(notes: Callable[[dict[st
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        pytest.param({"replicas": 1}, "WARNING: replicas is 1", id="one replica"),
-        pytest.param(IGNORED, "NOTE: failurePolicy is Ignore", id="no pod depends"),
-        pytest.param(EXISTING, "caBundle is empty", id="nothing to trust"),
-        pytest.param({"hostNetwork": True}, "a node of its own", id="the nodes' network"),
-    ],
+@each(
+    "values, said",
+    {
+        "one replica": ({"replicas": 1}, "WARNING: replicas is 1"),
+        "no pod depends": (IGNORED, "NOTE: failurePolicy is Ignore"),
+        "nothing to trust": (EXISTING, "caBundle is empty"),
+        "the nodes' network": ({"hostNetwork": True}, "a node of its own"),
+    },
 )
 def test_the_notes_warn_of_what_the_values_mean(
     notes: Callable[[dict[str, Any]], str], values: dict[str, Any], said: str

@@ -7,6 +7,7 @@ import pytest
 from deploy.generate import render
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, rendered_text
 from tests.deploy.value_sets import CERT_MANAGER, EXISTING, LOOKING_UP, SELF, SILENT, UNCOUNTED, UNSHOWN, value_sets
+from tests.golden import each
 from webhook.model.pod_groups import GROUP_KINDS
 
 CLUSTER_WIDE = {
@@ -45,14 +46,14 @@ def test_no_hook_and_no_policy_keeps_an_object_from_being_uninstalled(values: di
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("release", "values", "expected"),
-    [
-        pytest.param("gpu-policy", {}, "gpu-policy", id="the usual name"),
-        pytest.param("staging", {}, "staging-gpu-policy", id="another release"),
-        pytest.param("my-gpu-policy", {}, "my-gpu-policy", id="a release that says it"),
-        pytest.param("staging", {"fullnameOverride": "gate"}, "gate", id="a name of one's own"),
-    ],
+@each(
+    "release, values, expected",
+    {
+        "the usual name": ("gpu-policy", {}, "gpu-policy"),
+        "another release": ("staging", {}, "staging-gpu-policy"),
+        "a release that says it": ("my-gpu-policy", {}, "my-gpu-policy"),
+        "a name of one's own": ("staging", {"fullnameOverride": "gate"}, "gate"),
+    },
 )
 def test_everything_is_named_after_the_release(release: str, values: dict[str, Any], expected: str) -> None:
     """A custom resource has the name of what it defines."""
@@ -120,19 +121,19 @@ SHARING = {("Role", "configmaps", "gpu-policy-images", verb) for verb in ("get",
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        pytest.param(SELF, TOLD | COUNTING | KEEPING, id="self"),
-        pytest.param(CERT_MANAGER, TOLD | COUNTING, id="certManager"),
-        pytest.param(EXISTING, TOLD | COUNTING, id="existing"),
-        pytest.param(LOOKING_UP, TOLD | COUNTING | KEEPING | SHARING, id="look-ups"),
-        pytest.param(LOOKING_UP | CERT_MANAGER, TOLD | COUNTING | SHARING, id="look-ups, certManager"),
-        pytest.param(UNCOUNTED, TOLD | KEEPING, id="without quotas"),
-        pytest.param(UNCOUNTED | CERT_MANAGER, TOLD, id="without quotas, certManager"),
-        pytest.param(SILENT, READING | SHOWING | COUNTING | KEEPING, id="without Events"),
-        pytest.param(UNCOUNTED | SILENT | UNSHOWN, READING | KEEPING, id="without quotas, Events and policies"),
-    ],
+@each(
+    "values, expected",
+    {
+        "self": (SELF, TOLD | COUNTING | KEEPING),
+        "certManager": (CERT_MANAGER, TOLD | COUNTING),
+        "existing": (EXISTING, TOLD | COUNTING),
+        "look-ups": (LOOKING_UP, TOLD | COUNTING | KEEPING | SHARING),
+        "look-ups, certManager": (LOOKING_UP | CERT_MANAGER, TOLD | COUNTING | SHARING),
+        "without quotas": (UNCOUNTED, TOLD | KEEPING),
+        "without quotas, certManager": (UNCOUNTED | CERT_MANAGER, TOLD),
+        "without Events": (SILENT, READING | SHOWING | COUNTING | KEEPING),
+        "without quotas, Events and policies": (UNCOUNTED | SILENT | UNSHOWN, READING | KEEPING),
+    },
 )
 def test_replicas_may_write_only_what_they_keep(values: Raw, expected: set[Any]) -> None:
     assert rights(rendered(values)) == expected
@@ -146,13 +147,13 @@ def test_replicas_may_read_the_objects_of_all_groups() -> None:
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("values", "secret"),
-    [
-        pytest.param(SELF, "gpu-policy-tls", id="self"),
-        pytest.param(CERT_MANAGER, "gpu-policy-cert-manager", id="certManager"),
-        pytest.param(EXISTING, "mine", id="existing"),
-    ],
+@each(
+    "values, secret",
+    {
+        "self": (SELF, "gpu-policy-tls"),
+        "certManager": (CERT_MANAGER, "gpu-policy-cert-manager"),
+        "existing": (EXISTING, "mine"),
+    },
 )
 def test_each_source_of_certificates_has_a_secret_of_its_own(values: Raw, secret: str) -> None:
     """So that a change of the source hands none from one owner to another. Only the first is of the release."""

@@ -7,6 +7,7 @@ import pytest
 
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
 from tests.deploy.value_sets import LOOKING_UP, TEAM, value_sets
+from tests.golden import each
 from webhook.commands.main import main
 from webhook.policy.loader import load
 
@@ -83,21 +84,21 @@ def test_the_kubelet_waits_longer_than_a_replica_needs_to_drain_and_to_stop(seco
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("values", "restarts"),
-    [
-        pytest.param({"policies": {"inline": {"team-vision.yaml": TEAM}}}, False, id="a policy"),
-        pytest.param({"webhook": {"validate": {"failurePolicy": "Ignore"}}}, False, id="failurePolicy"),
-        pytest.param({"webhook": {"mutate": {"timeoutSeconds": 9}}}, False, id="timeout"),
-        pytest.param({"webhook": {"namespaceSelector": {"exclude": ["a"]}}}, False, id="excluded namespaces"),
-        pytest.param({"replicas": 5}, False, id="replicas"),
-        pytest.param({"podDisruptionBudget": {"enabled": False}}, False, id="disruption budget"),
-        pytest.param({"networkPolicy": {"enabled": False}}, False, id="network policy"),
-        pytest.param({"image": {"tag": "0.2.0"}}, True, id="image"),
-        pytest.param({"logLevel": "debug"}, True, id="an argument"),
-        pytest.param({"policies": {"configMaps": ["more"]}}, True, id="another volume"),
-        pytest.param(LOOKING_UP, True, id="look-ups"),
-    ],
+@each(
+    "values, restarts",
+    {
+        "a policy": ({"policies": {"inline": {"team-vision.yaml": TEAM}}}, False),
+        "failurePolicy": ({"webhook": {"validate": {"failurePolicy": "Ignore"}}}, False),
+        "timeout": ({"webhook": {"mutate": {"timeoutSeconds": 9}}}, False),
+        "excluded namespaces": ({"webhook": {"namespaceSelector": {"exclude": ["a"]}}}, False),
+        "replicas": ({"replicas": 5}, False),
+        "disruption budget": ({"podDisruptionBudget": {"enabled": False}}, False),
+        "network policy": ({"networkPolicy": {"enabled": False}}, False),
+        "image": ({"image": {"tag": "0.2.0"}}, True),
+        "an argument": ({"logLevel": "debug"}, True),
+        "another volume": ({"policies": {"configMaps": ["more"]}}, True),
+        "look-ups": (LOOKING_UP, True),
+    },
 )
 def test_pods_are_replaced_only_for_what_they_cannot_take_up_as_they_run(
     values: dict[str, Any], restarts: bool
@@ -140,14 +141,14 @@ def test_shared_quotas_of_quota_are_given_like_any_other_file_and_none_is_there_
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        pytest.param({}, ["system-cluster-critical"], id="default"),
-        pytest.param({"priorityClassName": "mine"}, [], id="a class of one's own"),
-        pytest.param({"priorityClassName": ""}, [], id="no class"),
-        pytest.param({"priorityClassQuota": {"enabled": False}}, [], id="switched off"),
-    ],
+@each(
+    "values, expected",
+    {
+        "default": ({}, ["system-cluster-critical"]),
+        "a class of one's own": ({"priorityClassName": "mine"}, []),
+        "no class": ({"priorityClassName": ""}, []),
+        "switched off": ({"priorityClassQuota": {"enabled": False}}, []),
+    },
 )
 def test_a_quota_allows_the_priority_class_of_the_system(values: dict[str, Any], expected: list[str]) -> None:
     objects = rendered(values)
@@ -159,13 +160,13 @@ def test_a_quota_allows_the_priority_class_of_the_system(values: dict[str, Any],
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("image", "expected"),
-    [
-        pytest.param({}, "gpu-policy-webhook:0.1.0", id="default"),
-        pytest.param({"tag": "0.2.0"}, "gpu-policy-webhook:0.2.0", id="tag"),
-        pytest.param({"tag": "0.2.0", "digest": DIGEST}, f"gpu-policy-webhook@{DIGEST}", id="digest"),
-    ],
+@each(
+    "image, expected",
+    {
+        "default": ({}, "gpu-policy-webhook:0.1.0"),
+        "tag": ({"tag": "0.2.0"}, "gpu-policy-webhook:0.2.0"),
+        "digest": ({"tag": "0.2.0", "digest": DIGEST}, f"gpu-policy-webhook@{DIGEST}"),
+    },
 )
 def test_the_image_is_named_by_the_most_exact_that_is_known(image: dict[str, str], expected: str) -> None:
     assert rendered({"image": image}).container["image"] == expected

@@ -7,6 +7,7 @@ import pytest
 
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
 from tests.deploy.value_sets import SILENT, UNCOUNTED, UNSHOWN
+from tests.golden import each
 
 LEDGER_VERBS = ("get", "list", "create", "update", "delete")
 QUOTA = shipped().one("CustomResourceDefinition", "gpuquotas.gpupolicy.dev")
@@ -87,13 +88,13 @@ def test_without_quotas_nothing_is_left_of_them() -> None:
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("kubernetes", "expected"),
-    [
-        pytest.param("1.28.3", False, id="1.28, which knows only versions that later ones do not"),
-        pytest.param("1.29.0", True, id="1.29"),
-        pytest.param("1.36.0", True, id="1.36"),
-    ],
+@each(
+    "kubernetes, expected",
+    {
+        "1.28, which knows only versions that later ones do not": ("1.28.3", False),
+        "1.29": ("1.29.0", True),
+        "1.36": ("1.36.0", True),
+    },
 )
 def test_the_replicas_have_queues_of_their_own_where_the_stable_api_is(kubernetes: str, *, expected: bool) -> None:
     """Helm could not upgrade a release that holds objects of an API which its cluster has dropped since."""

@@ -6,6 +6,7 @@ import pytest
 
 from tests.deploy.manifests import Objects, needs_helm, rendered
 from tests.deploy.value_sets import value_sets
+from tests.golden import each
 
 PHASES = ("mutate", "validate", "workloads", "policies", "claims", "drivers")
 
@@ -54,13 +55,13 @@ def test_the_service_selects_the_pods_and_nothing_of_other_releases() -> None:
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("url", "expected", "host"),
-    [
-        pytest.param("https://gpu.example.com", "https://gpu.example.com", "gpu.example.com", id="host"),
-        pytest.param("https://gpu.example.com:444/a/", "https://gpu.example.com:444/a", "gpu.example.com", id="path"),
-        pytest.param("https://[2001:db8::1]:444", "https://[2001:db8::1]:444", "2001:db8::1", id="IPv6"),
-    ],
+@each(
+    "url, expected, host",
+    {
+        "host": ("https://gpu.example.com", "https://gpu.example.com", "gpu.example.com"),
+        "path": ("https://gpu.example.com:444/a/", "https://gpu.example.com:444/a", "gpu.example.com"),
+        "IPv6": ("https://[2001:db8::1]:444", "https://[2001:db8::1]:444", "2001:db8::1"),
+    },
 )
 def test_an_address_takes_the_place_of_the_service_and_is_in_the_certificate(
     url: str, expected: str, host: str

@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from deploy.generate import CHART
 from tests.deploy.manifests import Objects, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, LOOKING_UP, VALUE_SETS
+from tests.golden import each
 from webhook.images.allowlist import PRESETS, AllowList
 from webhook.model.image import parse_reference
 
@@ -81,12 +80,9 @@ def test_logins_are_mounted_as_the_server_reads_them() -> None:
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("change", "restarts"),
-    [
-        pytest.param({"presets": ["docker.io"]}, True, id="another list"),
-        pytest.param({"presets": sorted(PRESETS)}, False, id="the same list"),
-    ],
+@each(
+    "change, restarts",
+    {"another list": ({"presets": ["docker.io"]}, True), "the same list": ({"presets": sorted(PRESETS)}, False)},
 )
 def test_a_changed_list_restarts_the_replicas_which_read_it_at_the_start(
     change: dict[str, Any], *, restarts: bool

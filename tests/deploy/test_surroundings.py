@@ -7,7 +7,7 @@ import pytest
 from deploy.generate import CHART, HelmError
 from tests.deploy.manifests import Raw, needs_helm, rendered, shipped
 from tests.deploy.value_sets import AUTHORITY, CERT_MANAGER, EXISTING, SELF, VALUE_SETS
-from tests.golden import golden
+from tests.golden import each, golden
 
 OPERATOR = "monitoring.coreos.com/v1"
 DASHBOARD = CHART / "files" / "dashboard.json"
@@ -55,15 +55,15 @@ def test_metrics_never_leave_the_cluster(kind: str, services: tuple[tuple[str, t
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("values", "names"),
-    [
-        pytest.param({}, "none", id="whoever reaches the port can ask"),
-        pytest.param({"certificates": {"clientCA": {"secret": "ca"}}}, "own", id="callers are authenticated"),
-        pytest.param({"certificates": {"clientCA": {"configMap": "ca"}}}, "own", id="by a ConfigMap"),
-        pytest.param({"quota": {"names": "own"}}, "own", id="because somebody says so"),
-        pytest.param(VALUE_SETS["everything closed"], "none", id="also with an authority"),
-    ],
+@each(
+    "values, names",
+    {
+        "whoever reaches the port can ask": ({}, "none"),
+        "callers are authenticated": ({"certificates": {"clientCA": {"secret": "ca"}}}, "own"),
+        "by a ConfigMap": ({"certificates": {"clientCA": {"configMap": "ca"}}}, "own"),
+        "because somebody says so": ({"quota": {"names": "own"}}, "own"),
+        "also with an authority": (VALUE_SETS["everything closed"], "none"),
+    },
 )
 def test_refusals_say_more_where_callers_are_authenticated(values: Raw, names: str) -> None:
     assert dict(rendered(values).options)["--quota-names"] == names
@@ -154,14 +154,14 @@ TRUSTED = {"certificates": {"source": "existing", "existing": {"secretName": "mi
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("values", "authority"),
-    [
-        pytest.param(SELF, {"secret": {"name": "gpu-policy-tls", "key": "ca-bundle.crt"}}, id="self"),
-        pytest.param(CERT_MANAGER, {"secret": {"name": "gpu-policy-cert-manager", "key": "ca.crt"}}, id="certManager"),
-        pytest.param(EXISTING, {"secret": {"name": "mine", "key": "ca.crt"}}, id="existing"),
-        pytest.param(TRUSTED, {"configMap": {"name": "gpu-policy-ca", "key": "ca.crt"}}, id="existing, with caBundle"),
-    ],
+@each(
+    "values, authority",
+    {
+        "self": (SELF, {"secret": {"name": "gpu-policy-tls", "key": "ca-bundle.crt"}}),
+        "certManager": (CERT_MANAGER, {"secret": {"name": "gpu-policy-cert-manager", "key": "ca.crt"}}),
+        "existing": (EXISTING, {"secret": {"name": "mine", "key": "ca.crt"}}),
+        "existing, with caBundle": (TRUSTED, {"configMap": {"name": "gpu-policy-ca", "key": "ca.crt"}}),
+    },
 )
 def test_prometheus_verifies_whom_it_asks(values: Raw, authority: Raw) -> None:
     objects = rendered(values, OPERATOR)

@@ -11,6 +11,7 @@ import yaml
 from deploy.generate import CHART, HelmError, render
 from tests.deploy.manifests import needs_helm
 from tests.deploy.value_sets import AUTHORITY, VALUE_SETS
+from tests.golden import each
 
 TEXT = (CHART / "values.yaml").read_text()
 LINES = TEXT.splitlines()
@@ -71,37 +72,36 @@ def test_the_value_sets_of_the_tests_leave_no_value_out() -> None:
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        pytest.param({"replcas": 3}, "replcas", id="typo at the top"),
-        pytest.param({"webhook": {"validate": {"failurepolicy": "Fail"}}}, "failurepolicy", id="typo inside"),
-        pytest.param({"webhook": {"mutate": {"failurePolicy": "fail"}}}, "failurePolicy", id="a word unknown here"),
-        pytest.param({"webhook": {"mutate": {"timeoutSeconds": 31}}}, "timeoutSeconds", id="too patient"),
-        pytest.param({"webhook": {"url": "http://example.com"}}, "url", id="no TLS"),
-        pytest.param({"kubeVersion": 1.30}, "kubeVersion", id="a version without quotes"),
-        pytest.param({"port": 443}, "port", id="a port of root"),
-        pytest.param({"policies": {"inline": {"team-vision": TEXT}}}, "team-vision", id="a file without ending"),
-        pytest.param({"certificates": {"source": "cert-manager"}}, "source", id="a source unknown here"),
-        pytest.param({"podDisruptionBudget": {"maxUnavailable": 0}}, "maxUnavailable", id="no node could be drained"),
-        pytest.param({"quota": {"inFlightSeconds": 5}}, "inFlightSeconds", id="less than an admission may take"),
-        pytest.param({"flowControl": {"concurrencyShares": 0}}, "concurrencyShares", id="no part at all"),
-        pytest.param({"workloads": {"timeoutSeconds": 0}}, "timeoutSeconds", id="no patience"),
-        pytest.param({"workloads": {"extraRules": [{"resources": ["a"]}]}}, "group", id="resources of no group"),
-        pytest.param({"workloads": {"extraRules": [{"group": "a.example"}]}}, "resources", id="no resources"),
-        pytest.param({"workloads": {"extraRules": [{"group": "a", "resources": []}]}}, "resources", id="none of them"),
-        pytest.param({"registries": {"extra": [{"hots": "a.example"}]}}, "hots", id="typo in a list"),
-        pytest.param({"registries": {"presets": ["docker.oi"]}}, "docker.io", id="no preset"),
-        pytest.param({"registries": {"extra": [{"host": "https://a.example"}]}}, "host", id="a URL for a host"),
-        pytest.param({"registries": {"extra": [{"host": "a.example/team"}]}}, "host", id="a part of a registry"),
-        pytest.param({"registries": {"authorities": {"a.pem": "hello"}}}, "a.pem", id="no certificate"),
-        pytest.param({"registries": {"authorities": {"registries.yaml": AUTHORITY}}}, "registries.yaml", id="the list"),
-        pytest.param(
+@each(
+    "values, said",
+    {
+        "typo at the top": ({"replcas": 3}, "replcas"),
+        "typo inside": ({"webhook": {"validate": {"failurepolicy": "Fail"}}}, "failurepolicy"),
+        "a word unknown here": ({"webhook": {"mutate": {"failurePolicy": "fail"}}}, "failurePolicy"),
+        "too patient": ({"webhook": {"mutate": {"timeoutSeconds": 31}}}, "timeoutSeconds"),
+        "no TLS": ({"webhook": {"url": "http://example.com"}}, "url"),
+        "a version without quotes": ({"kubeVersion": 1.30}, "kubeVersion"),
+        "a port of root": ({"port": 443}, "port"),
+        "a file without ending": ({"policies": {"inline": {"team-vision": TEXT}}}, "team-vision"),
+        "a source unknown here": ({"certificates": {"source": "cert-manager"}}, "source"),
+        "no node could be drained": ({"podDisruptionBudget": {"maxUnavailable": 0}}, "maxUnavailable"),
+        "less than an admission may take": ({"quota": {"inFlightSeconds": 5}}, "inFlightSeconds"),
+        "no part at all": ({"flowControl": {"concurrencyShares": 0}}, "concurrencyShares"),
+        "no patience": ({"workloads": {"timeoutSeconds": 0}}, "timeoutSeconds"),
+        "resources of no group": ({"workloads": {"extraRules": [{"resources": ["a"]}]}}, "group"),
+        "no resources": ({"workloads": {"extraRules": [{"group": "a.example"}]}}, "resources"),
+        "none of them": ({"workloads": {"extraRules": [{"group": "a", "resources": []}]}}, "resources"),
+        "typo in a list": ({"registries": {"extra": [{"hots": "a.example"}]}}, "hots"),
+        "no preset": ({"registries": {"presets": ["docker.oi"]}}, "docker.io"),
+        "a URL for a host": ({"registries": {"extra": [{"host": "https://a.example"}]}}, "host"),
+        "a part of a registry": ({"registries": {"extra": [{"host": "a.example/team"}]}}, "host"),
+        "no certificate": ({"registries": {"authorities": {"a.pem": "hello"}}}, "a.pem"),
+        "the list": ({"registries": {"authorities": {"registries.yaml": AUTHORITY}}}, "registries.yaml"),
+        "a label that whoever owns a namespace may set": (
             {"webhook": {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "Exists"}]}}},
             "key",
-            id="a label that whoever owns a namespace may set",
         ),
-    ],
+    },
 )
 def test_the_schema_refuses_what_cannot_be_meant(values: dict[str, Any], said: str) -> None:
     with pytest.raises(HelmError, match=said):

@@ -8,6 +8,7 @@ import pytest
 from deploy.match_conditions import pod_conditions
 from tests.deploy.manifests import needs_helm, rendered, shipped
 from tests.doctor.stored import said
+from tests.golden import each
 from webhook.doctor.configurations import POLICIES_ENTRY, policies_at_apply, registered_accelerators
 from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.sent_objects import tolerant_pods
@@ -78,13 +79,13 @@ def test_policies_that_declare_nothing_are_well(tmp_path: Path) -> None:
     assert finding.status is Status.OK
 
 
-@pytest.mark.parametrize(
-    ("name", "sent"),
-    [
-        pytest.param("example.com/gpu", r"example\.com/gpu", id="the name"),
-        pytest.param("example.com/gpu", r"example\.com/.*", id="a glob that covers it"),
-        pytest.param("example.com/v?-*", r"example\.com/v.-.*", id="an equal glob"),
-    ],
+@each(
+    "name, sent",
+    {
+        "the name": ("example.com/gpu", r"example\.com/gpu"),
+        "a glob that covers it": ("example.com/gpu", r"example\.com/.*"),
+        "an equal glob": ("example.com/v?-*", r"example\.com/v.-.*"),
+    },
 )
 def test_names_that_the_registration_sends_are_well(tmp_path: Path, name: str, sent: str) -> None:
     (finding,) = registered(tmp_path, f'{{name: "{name}", vendor: nvidia}}', sent)
@@ -107,13 +108,13 @@ def test_names_that_the_registration_keeps_away_are_a_problem(tmp_path: Path, se
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("setting", "webhook", "status"),
-    [
-        pytest.param("deny", {}, Status.WARNING, id="denied and not sent"),
-        pytest.param("deny", {"sendTolerateAll": True}, Status.OK, id="denied and sent"),
-        pytest.param("allow", {}, Status.OK, id="allowed"),
-    ],
+@each(
+    "setting, webhook, status",
+    {
+        "denied and not sent": ("deny", {}, Status.WARNING),
+        "denied and sent": ("deny", {"sendTolerateAll": True}, Status.OK),
+        "allowed": ("allow", {}, Status.OK),
+    },
 )
 def test_pods_that_tolerate_every_taint_are_sent_where_a_policy_denies_it(
     tmp_path: Path, setting: str, webhook: dict[str, object], status: Status

@@ -27,6 +27,7 @@ from tests.doctor.stored import (
     whole,
     wrong,
 )
+from tests.golden import each
 from webhook.doctor.checklist import CHECKS, examine
 from webhook.doctor.doctor_report import Status
 from webhook.doctor.installation import Installation, Place, UnavailableError
@@ -300,12 +301,12 @@ def test_a_right_that_is_missing_is_named(resource: str, found: str, remedy: str
     assert [remedy in one.remedy for one in findings if found in one.found] == [True]
 
 
-@pytest.mark.parametrize(
-    ("annotations", "status"),
-    [
-        pytest.param({}, Status.SKIPPED, id="nobody fills it in"),
-        pytest.param({"cert-manager.io/inject-ca-from": "gpu-policy/x"}, Status.PROBLEM, id="cert-manager should"),
-    ],
+@each(
+    "annotations, status",
+    {
+        "nobody fills it in": ({}, Status.SKIPPED),
+        "cert-manager should": ({"cert-manager.io/inject-ca-from": "gpu-policy/x"}, Status.PROBLEM),
+    },
 )
 def test_an_empty_bundle_is_a_problem_only_where_somebody_should_fill_it(
     annotations: dict[str, str], status: Status

@@ -3,11 +3,10 @@
 import base64
 from typing import Any
 
-import pytest
-
 from tests.deploy.manifests import needs_helm, rendered, shipped
 from tests.deploy.value_sets import LOOKING_UP
 from tests.doctor.stored import said as found_by
+from tests.golden import each
 from tests.images.replicas import config
 from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.doctor.installation import WebhookDeployment
@@ -31,14 +30,14 @@ def test_without_look_ups_there_is_nothing_to_say() -> None:
 
 
 @needs_helm
-@pytest.mark.parametrize(
-    ("found", "status", "text"),
-    [
-        pytest.param(None, Status.PROBLEM, "there is no ConfigMap gpu-policy/gpu-policy-images", id="missing"),
-        pytest.param({}, Status.OK, "0 images are known to all replicas", id="empty"),
-        pytest.param(packed(pack(RESULTS)[1]), Status.OK, "2 images are known to all replicas", id="filled"),
-        pytest.param(packed(b"hello"), Status.WARNING, "does not hold image information", id="garbage"),
-    ],
+@each(
+    "found, status, text",
+    {
+        "missing": (None, Status.PROBLEM, "there is no ConfigMap gpu-policy/gpu-policy-images"),
+        "empty": ({}, Status.OK, "0 images are known to all replicas"),
+        "filled": (packed(pack(RESULTS)[1]), Status.OK, "2 images are known to all replicas"),
+        "garbage": (packed(b"hello"), Status.WARNING, "does not hold image information"),
+    },
 )
 def test_it_says_what_the_replicas_share(found: dict[str, Any] | None, status: Status, text: str) -> None:
     (finding,) = said(rendered(LOOKING_UP).one("Deployment"), {} if found is None else {PATH: found})

@@ -7,6 +7,7 @@ import pytest
 
 from tests.doctor.stored import said as found_by
 from tests.facts.samples import resource_slice
+from tests.golden import each
 from webhook.doctor import node_checks
 from webhook.doctor.doctor_report import DoctorFinding, Status
 from webhook.policy.loader import load
@@ -57,23 +58,19 @@ def test_a_cluster_without_gpu_nodes_is_well(tmp_path: Path) -> None:
     assert (finding.status, finding.found) == (Status.OK, "no node offers GPUs by a device plugin")
 
 
-@pytest.mark.parametrize(
-    ("nodes", "found"),
-    [
-        pytest.param(
-            [node("a", labels={}), node("b")], "1 of 2 nodes with NVIDIA GPUs has no label with the driver's", id="one"
-        ),
-        pytest.param(
+@each(
+    "nodes, found",
+    {
+        "one": ([node("a", labels={}), node("b")], "1 of 2 nodes with NVIDIA GPUs has no label with the driver's"),
+        "several": (
             [node("a", labels={}), node("b", labels={"nvidia.com/gpu.product": "Tesla-T4"}), node("c")],
             "2 of 3 nodes with NVIDIA GPUs have no label with the driver's",
-            id="several",
         ),
-        pytest.param(
+        "not of other vendors, and not of virtual machines": (
             [node("a", labels={}), node("amd", "amd.com/gpu", labels={}), node("vm", "nvidia.com/pgpu", labels={})],
             "1 of 1 node with NVIDIA GPUs has no label with the driver's",
-            id="not of other vendors, and not of virtual machines",
         ),
-    ],
+    },
 )
 def test_nodes_without_a_label_of_their_driver_are_counted(
     tmp_path: Path, nodes: list[dict[str, Any]], found: str
@@ -84,28 +81,21 @@ def test_nodes_without_a_label_of_their_driver_are_counted(
     assert "cudaDriver does not know the driver there: a" in finding.found
 
 
-@pytest.mark.parametrize(
-    ("rules", "taints", "lacking"),
-    [
-        pytest.param("{}", [GPU_TAINT], ["nvidia.com/gpu=present:NoSchedule"], id="no rule adds tolerations"),
-        pytest.param("{tolerations: {mode: warn}}", [GPU_TAINT], ["nvidia.com/gpu=present:NoSchedule"], id="it warns"),
-        pytest.param(TOLERANT, [GPU_TAINT, SKU], ["sku=gpu:NoSchedule"], id="one of two"),
-        pytest.param(
-            "{tolerations: {mode: enforce, add: [{key: sku, operator: Exists}]}}", [SKU], [], id="by its key alone"
-        ),
-        pytest.param(
+@each(
+    "rules, taints, lacking",
+    {
+        "no rule adds tolerations": ("{}", [GPU_TAINT], ["nvidia.com/gpu=present:NoSchedule"]),
+        "it warns": ("{tolerations: {mode: warn}}", [GPU_TAINT], ["nvidia.com/gpu=present:NoSchedule"]),
+        "one of two": (TOLERANT, [GPU_TAINT, SKU], ["sku=gpu:NoSchedule"]),
+        "by its key alone": ("{tolerations: {mode: enforce, add: [{key: sku, operator: Exists}]}}", [SKU], []),
+        "for GPUs of others": (
             "{tolerations: {mode: enforce, add: [{key: sku, operator: Exists, resources: [amd.com/*]}]}}",
             [SKU],
             ["sku=gpu:NoSchedule"],
-            id="for GPUs of others",
         ),
-        pytest.param(
-            TOLERANT, [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}], [], id="a cordon"
-        ),
-        pytest.param(
-            TOLERANT, [{"key": "slow", "effect": "PreferNoSchedule"}], [], id="a taint that keeps no pod away"
-        ),
-    ],
+        "a cordon": (TOLERANT, [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}], []),
+        "a taint that keeps no pod away": (TOLERANT, [{"key": "slow", "effect": "PreferNoSchedule"}], []),
+    },
 )
 def test_taints_of_gpu_nodes_that_no_policy_tolerates_are_told(
     tmp_path: Path, rules: str, taints: list[dict[str, str]], lacking: list[str]
@@ -139,16 +129,16 @@ def test_nodes_that_offer_their_gpus_by_device_plugin_and_by_resource_slices_are
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "found",
-    [
-        pytest.param(slice_of("a", "compute-domain.nvidia.com"), id="compute domains"),
-        pytest.param(slice_of("a", "gpu.amd.com"), id="GPUs of another vendor"),
-        pytest.param(slice_of("a", devices=0), id="no devices"),
-        pytest.param(slice_of("b"), id="a device plugin that offers none any more"),
-        pytest.param({"spec": {"driver": "gpu.nvidia.com", "allNodes": True, "devices": [{}]}}, id="no node"),
-        pytest.param({}, id="nothing"),
-    ],
+    {
+        "compute domains": slice_of("a", "compute-domain.nvidia.com"),
+        "GPUs of another vendor": slice_of("a", "gpu.amd.com"),
+        "no devices": slice_of("a", devices=0),
+        "a device plugin that offers none any more": slice_of("b"),
+        "no node": {"spec": {"driver": "gpu.nvidia.com", "allNodes": True, "devices": [{}]}},
+        "nothing": {},
+    },
 )
 def test_other_slices_offer_nothing_twice(tmp_path: Path, found: dict[str, Any]) -> None:
     (finding,) = said(tmp_path, [node("a"), node("b", count=0)], slices=[found])

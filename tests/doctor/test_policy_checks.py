@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden import each
 from webhook.doctor.installation import UnavailableError, changed_at, of_config_maps
 from webhook.policy.loader import load
 from webhook.yaml_files.file_errors import FileErrors
@@ -25,44 +26,31 @@ def shipped(*names: str) -> dict[str, str]:
 WHOLE = [({"name": "m"}, config_map(shipped()))]
 
 
-@pytest.mark.parametrize(
+@each(
     "mounted",
-    [
-        pytest.param(WHOLE, id="one ConfigMap"),
-        pytest.param(
-            [
-                ({"name": "a"}, config_map(shipped("_default.yaml", "team-vision.yaml"))),
-                ({"name": "b"}, config_map(shipped("gpu-operator.yaml", "team-notebooks.yaml"))),
-            ],
-            id="several",
-        ),
-        pytest.param(
-            [({"name": "a"}, config_map({"_default.yaml": "garbage"})), *WHOLE], id="a later file wins over an earlier"
-        ),
-        pytest.param(
-            [
-                (
-                    {"name": "m", "items": [{"key": f"x{name}", "path": name} for name in shipped()]},
-                    config_map({f"x{name}": text for name, text in shipped().items()} | {"other.yaml": "garbage"}),
-                )
-            ],
-            id="items",
-        ),
-        pytest.param(
-            [
-                (
-                    {"name": "m"},
-                    {
-                        "metadata": {"name": "m"},
-                        "binaryData": {
-                            name: base64.b64encode(text.encode()).decode() for name, text in shipped().items()
-                        },
-                    },
-                )
-            ],
-            id="binaryData",
-        ),
-    ],
+    {
+        "one ConfigMap": WHOLE,
+        "several": [
+            ({"name": "a"}, config_map(shipped("_default.yaml", "team-vision.yaml"))),
+            ({"name": "b"}, config_map(shipped("gpu-operator.yaml", "team-notebooks.yaml"))),
+        ],
+        "a later file wins over an earlier": [({"name": "a"}, config_map({"_default.yaml": "garbage"})), *WHOLE],
+        "items": [
+            (
+                {"name": "m", "items": [{"key": f"x{name}", "path": name} for name in shipped()]},
+                config_map({f"x{name}": text for name, text in shipped().items()} | {"other.yaml": "garbage"}),
+            )
+        ],
+        "binaryData": [
+            (
+                {"name": "m"},
+                {
+                    "metadata": {"name": "m"},
+                    "binaryData": {name: base64.b64encode(text.encode()).decode() for name, text in shipped().items()},
+                },
+            )
+        ],
+    },
 )
 def test_the_policies_of_config_maps_are_those_of_the_directory_that_they_become(mounted: Any) -> None:
     assert load(SHIPPED).hash == of_config_maps(mounted).hash

@@ -8,6 +8,7 @@ import pytest
 
 from tests.deploy.manifests import shipped
 from tests.doctor.stored import NOW
+from tests.golden import each
 from webhook.doctor.doctor_report import Status
 from webhook.doctor.installation import DoctorCluster, Installation, Place, UnavailableError
 from webhook.doctor.replicas import disruption_budget, port, served_policies, spread
@@ -40,24 +41,22 @@ class Holding(DoctorCluster):
         yield from self._objects
 
 
-@pytest.mark.parametrize(
-    ("selector", "expected"),
-    [
-        pytest.param(MINE, Status.OK, id="labels"),
-        pytest.param(OTHERS, Status.WARNING, id="other labels"),
-        pytest.param(
+@each(
+    "selector, expected",
+    {
+        "labels": (MINE, Status.OK),
+        "other labels": (OTHERS, Status.WARNING),
+        "expressions": (
             {"matchExpressions": [{"key": "app.kubernetes.io/name", "operator": "In", "values": ["gpu-policy"]}]},
             Status.OK,
-            id="expressions",
         ),
-        pytest.param(
+        "labels and expressions that exclude them": (
             {**MINE, "matchExpressions": [{"key": "app.kubernetes.io/name", "operator": "DoesNotExist"}]},
             Status.WARNING,
-            id="labels and expressions that exclude them",
         ),
-        pytest.param({}, Status.OK, id="an empty selector selects all pods of the namespace (policy/v1)"),
-        pytest.param(None, Status.WARNING, id="no selector selects none"),
-    ],
+        "an empty selector selects all pods of the namespace (policy/v1)": ({}, Status.OK),
+        "no selector selects none": (None, Status.WARNING),
+    },
 )
 def test_a_disruption_budget_is_found_by_its_whole_selector(selector: Any, expected: Status) -> None:
     budget = {"metadata": {"name": "some"}, "spec": {"selector": selector}}
@@ -78,35 +77,30 @@ SHUT = (
 )
 
 
-@pytest.mark.parametrize(
-    ("policies", "said"),
-    [
-        pytest.param([network_policy()], OPEN, id="everybody"),
-        pytest.param([network_policy(ports=())], OPEN, id="on every port"),
-        pytest.param([network_policy(ports=[{"port": "https"}])], OPEN, id="a port by name"),
-        pytest.param([network_policy(ports=[{"port": 8000, "endPort": 9000}])], OPEN, id="a range of ports"),
-        pytest.param([network_policy({"namespaceSelector": {}})], OPEN, id="every namespace"),
-        pytest.param([network_policy({"ipBlock": {"cidr": "0.0.0.0/0"}})], OPEN, id="any address"),
-        pytest.param(
+@each(
+    "policies, said",
+    {
+        "everybody": ([network_policy()], OPEN),
+        "on every port": ([network_policy(ports=())], OPEN),
+        "a port by name": ([network_policy(ports=[{"port": "https"}])], OPEN),
+        "a range of ports": ([network_policy(ports=[{"port": 8000, "endPort": 9000}])], OPEN),
+        "every namespace": ([network_policy({"namespaceSelector": {}})], OPEN),
+        "any address": ([network_policy({"ipBlock": {"cidr": "0.0.0.0/0"}})], OPEN),
+        "one of two policies": (
             [network_policy(CONTROL_PLANE), network_policy() | {"metadata": {"name": "two"}}],
             OPEN.replace("one", "two"),
-            id="one of two policies",
         ),
-        pytest.param([network_policy(selector={})], OPEN, id="a policy for every pod of the namespace"),
-        pytest.param(
-            shipped().of("NetworkPolicy"), OPEN.replace("one", "gpu-policy"), id="shipped: addresses are not known yet"
-        ),
-        pytest.param([], UNSELECTED, id="no policy"),
-        pytest.param([network_policy(CONTROL_PLANE, selector=OTHERS)], UNSELECTED, id="a policy for other pods"),
-        pytest.param([network_policy(policyTypes=["Egress"])], UNSELECTED, id="a policy about egress"),
-        pytest.param([network_policy(CONTROL_PLANE)], SHUT, id="the control plane alone"),
-        pytest.param([network_policy(ports=[{"port": 8444}])], SHUT, id="metrics for all"),
-        pytest.param([network_policy({"podSelector": {}})], SHUT, id="pods of its namespace"),
-        pytest.param(
-            [network_policy({"namespaceSelector": {}, "podSelector": MINE})], SHUT, id="some of every namespace"
-        ),
-        pytest.param([{"metadata": {"name": "none"}, "spec": {"podSelector": MINE}}], SHUT, id="no rules"),
-    ],
+        "a policy for every pod of the namespace": ([network_policy(selector={})], OPEN),
+        "shipped: addresses are not known yet": (shipped().of("NetworkPolicy"), OPEN.replace("one", "gpu-policy")),
+        "no policy": ([], UNSELECTED),
+        "a policy for other pods": ([network_policy(CONTROL_PLANE, selector=OTHERS)], UNSELECTED),
+        "a policy about egress": ([network_policy(policyTypes=["Egress"])], UNSELECTED),
+        "the control plane alone": ([network_policy(CONTROL_PLANE)], SHUT),
+        "metrics for all": ([network_policy(ports=[{"port": 8444}])], SHUT),
+        "pods of its namespace": ([network_policy({"podSelector": {}})], SHUT),
+        "some of every namespace": ([network_policy({"namespaceSelector": {}, "podSelector": MINE})], SHUT),
+        "no rules": ([{"metadata": {"name": "none"}, "spec": {"podSelector": MINE}}], SHUT),
+    },
 )
 def test_policies_that_let_every_pod_reach_the_port_are_named(policies: list[Any], said: str) -> None:
     (found,) = port(Installation(Holding(*policies), Place()))
@@ -148,10 +142,7 @@ def test_replicas_say_by_their_state_whether_they_are_well() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("minutes", "status"),
-    [pytest.param(1, Status.WARNING, id="just changed"), pytest.param(10, Status.PROBLEM, id="changed a while ago")],
-)
+@each("minutes, status", {"just changed": (1, Status.WARNING), "changed a while ago": (10, Status.PROBLEM)})
 def test_replicas_that_do_not_take_up_a_changed_policy_are_a_problem_after_a_while(
     minutes: int, status: Status
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.doctor.stored import VALIDATING, said
+from tests.golden import each
 from webhook.doctor import sent_objects
 from webhook.doctor.doctor_report import DoctorFinding, Status
 
@@ -28,35 +29,33 @@ def looked(*definitions: Any, webhooks: list[Any] | None = None) -> list[DoctorF
     return said(sent_objects.workload_kinds, {VALIDATING: {"webhooks": entries}, sent_objects.CRDS: definitions})
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"),
-    [
-        pytest.param(TEMPLATE, True, id="a pod template"),
-        pytest.param(POD, True, id="a bare spec"),
-        pytest.param({"properties": {"tasks": {"items": TEMPLATE}}}, True, id="in a list"),
-        pytest.param({"properties": {"roles": {"additionalProperties": TEMPLATE}}}, True, id="in a map"),
-        pytest.param({"properties": {"containers": {"type": "integer"}}}, False, id="a number of containers"),
-        pytest.param(
-            {"properties": {"containers": {"items": {"properties": {"name": {}}}}}}, False, id="names of containers"
-        ),
-        pytest.param({"x-kubernetes-preserve-unknown-fields": True}, False, id="anything"),
-        pytest.param({"additionalProperties": True, "items": None, "properties": []}, False, id="nothing"),
-        pytest.param(None, False, id="null"),
-    ],
+@each(
+    "schema, expected",
+    {
+        "a pod template": (TEMPLATE, True),
+        "a bare spec": (POD, True),
+        "in a list": ({"properties": {"tasks": {"items": TEMPLATE}}}, True),
+        "in a map": ({"properties": {"roles": {"additionalProperties": TEMPLATE}}}, True),
+        "a number of containers": ({"properties": {"containers": {"type": "integer"}}}, False),
+        "names of containers": ({"properties": {"containers": {"items": {"properties": {"name": {}}}}}}, False),
+        "anything": ({"x-kubernetes-preserve-unknown-fields": True}, False),
+        "nothing": ({"additionalProperties": True, "items": None, "properties": []}, False),
+        "null": (None, False),
+    },
 )
 def test_a_definition_holds_a_template_where_its_schema_does(schema: Any, expected: bool) -> None:
     assert sent_objects.holds_template(definition("things", schema)) is expected
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
-    [
-        pytest.param({}, id="no spec"),
-        pytest.param({"spec": {"versions": None}}, id="no versions"),
-        pytest.param({"spec": {"versions": [{"served": True}]}}, id="no schema"),
-        pytest.param({"spec": {"versions": [{"served": True, "schema": {"openAPIV3Schema": None}}]}}, id="null"),
-        pytest.param(definition("things", TEMPLATE, served=False), id="not served"),
-    ],
+    {
+        "no spec": {},
+        "no versions": {"spec": {"versions": None}},
+        "no schema": {"spec": {"versions": [{"served": True}]}},
+        "null": {"spec": {"versions": [{"served": True, "schema": {"openAPIV3Schema": None}}]}},
+        "not served": definition("things", TEMPLATE, served=False),
+    },
 )
 def test_a_definition_without_a_schema_that_is_served_holds_none(raw: dict[str, Any]) -> None:
     assert not sent_objects.holds_template(raw)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden import each
 from tests.gpus import discovered_labels as labels
 from tests.gpus.discovered_labels import A100, SLICE, T4, discovered
 from webhook.doctor.doctor_report import DoctorFinding, Status
@@ -29,34 +30,34 @@ def findings(*nodes: Node) -> list[DoctorFinding]:
     return list(share_findings(nodes, GPUS))
 
 
-@pytest.mark.parametrize(
-    ("found", "capacity"),
-    [
-        pytest.param(labels.UNLABELLED, {"gpu": 4}, id="unlabelled"),
-        pytest.param(labels.WHOLE, {"gpu": 4}, id="whole GPUs"),
-        pytest.param(labels.WHOLE, {"gpu": 0}, id="the device plugin restarts"),
-        pytest.param(labels.WHOLE, {}, id="the device plugin has not come yet"),
-        pytest.param(labels.WHOLE, {"gpu": 5}, id="GPUs of several models, of which labels count one"),
-        pytest.param(labels.WHOLE, {"gpu": 16}, id="more GPUs, which may be of several models"),
-        pytest.param(labels.TIME_SLICED, {"gpu": 4}, id="time-slicing"),
-        pytest.param(labels.TIME_SLICED, {"gpu": 8}, id="time-slicing of several models"),
-        pytest.param(labels.TIME_SLICED, {"gpu": 0}, id="time-slicing, the device plugin restarts"),
-        pytest.param(labels.TIME_SLICED_RENAMED, {"gpu": 0, "shared": 4}, id="time-slicing, renamed"),
-        pytest.param(labels.MPS, {"gpu": 2}, id="MPS"),
-        pytest.param(labels.MPS_RENAMED, {"shared": 2}, id="MPS, renamed"),
-        pytest.param(labels.SINGLE, {"gpu": 7}, id="MIG, single: labels count slices"),
-        pytest.param(labels.SINGLE_WITHOUT_MIG, {"gpu": 2}, id="MIG, single, and MIG is off"),
-        pytest.param(labels.SINGLE_TIME_SLICED, {"gpu": 14}, id="MIG, single, time-slicing"),
-        pytest.param(labels.SINGLE_RENAMED, {"shared": 14}, id="MIG, single, time-slicing, renamed"),
-        pytest.param(labels.MIXED, {"slices": 14}, id="MIG, mixed: GPUs with MIG count and are not offered"),
-        pytest.param(labels.MIXED_BESIDE_SHARED, {"gpu": 2, "slices": 7}, id="MIG, mixed, beside shared GPUs"),
-        pytest.param(discovered(A100, 2, mig="mixed"), {"gpu": 1, "slices": 7}, id="MIG, mixed, beside a whole GPU"),
-        pytest.param(discovered(A100, 1, "0"), {"gpu": 4}, id="MIG is on, and the strategy none"),
-        pytest.param(discovered(A100, 1, "0"), {"shared": 4}, id="MIG is on, the strategy none, and GPUs are shared"),
-        pytest.param(labels.GKE_TIME_SHARING, {"gpu": 8}, id="GKE, where no label counts GPUs"),
-        pytest.param({**labels.WHOLE, "nvidia.com/gpu.count": "many"}, {"gpu": 3}, id="an unreadable count"),
-        pytest.param({"nvidia.com/gpu.product": T4, "nvidia.com/gpu.count": "4"}, {"gpu": 3}, id="an old release"),
-    ],
+@each(
+    "found, capacity",
+    {
+        "unlabelled": (labels.UNLABELLED, {"gpu": 4}),
+        "whole GPUs": (labels.WHOLE, {"gpu": 4}),
+        "the device plugin restarts": (labels.WHOLE, {"gpu": 0}),
+        "the device plugin has not come yet": (labels.WHOLE, {}),
+        "GPUs of several models, of which labels count one": (labels.WHOLE, {"gpu": 5}),
+        "more GPUs, which may be of several models": (labels.WHOLE, {"gpu": 16}),
+        "time-slicing": (labels.TIME_SLICED, {"gpu": 4}),
+        "time-slicing of several models": (labels.TIME_SLICED, {"gpu": 8}),
+        "time-slicing, the device plugin restarts": (labels.TIME_SLICED, {"gpu": 0}),
+        "time-slicing, renamed": (labels.TIME_SLICED_RENAMED, {"gpu": 0, "shared": 4}),
+        "MPS": (labels.MPS, {"gpu": 2}),
+        "MPS, renamed": (labels.MPS_RENAMED, {"shared": 2}),
+        "MIG, single: labels count slices": (labels.SINGLE, {"gpu": 7}),
+        "MIG, single, and MIG is off": (labels.SINGLE_WITHOUT_MIG, {"gpu": 2}),
+        "MIG, single, time-slicing": (labels.SINGLE_TIME_SLICED, {"gpu": 14}),
+        "MIG, single, time-slicing, renamed": (labels.SINGLE_RENAMED, {"shared": 14}),
+        "MIG, mixed: GPUs with MIG count and are not offered": (labels.MIXED, {"slices": 14}),
+        "MIG, mixed, beside shared GPUs": (labels.MIXED_BESIDE_SHARED, {"gpu": 2, "slices": 7}),
+        "MIG, mixed, beside a whole GPU": (discovered(A100, 2, mig="mixed"), {"gpu": 1, "slices": 7}),
+        "MIG is on, and the strategy none": (discovered(A100, 1, "0"), {"gpu": 4}),
+        "MIG is on, the strategy none, and GPUs are shared": (discovered(A100, 1, "0"), {"shared": 4}),
+        "GKE, where no label counts GPUs": (labels.GKE_TIME_SHARING, {"gpu": 8}),
+        "an unreadable count": ({**labels.WHOLE, "nvidia.com/gpu.count": "many"}, {"gpu": 3}),
+        "an old release": ({"nvidia.com/gpu.product": T4, "nvidia.com/gpu.count": "4"}, {"gpu": 3}),
+    },
 )
 def test_what_may_have_another_reason_is_not_told(found: Mapping[str, str], capacity: Mapping[str, int]) -> None:
     assert findings(node("a", found, **capacity)) == []
@@ -94,14 +95,14 @@ def test_a_capacity_that_labels_cannot_mean_is_told(
     assert one.remedy.startswith("restart GPU Feature Discovery and the device plugin on these nodes (kubectl")
 
 
-@pytest.mark.parametrize(
-    ("found", "fault"),
-    [
-        pytest.param(labels.CONTRADICTING, "nvidia.com/gpu.product ends in -SHARED, and", id="suffix"),
-        pytest.param(discovered(f"{T4}-SHARED", 8), "nvidia.com/gpu.product ends in -SHARED, and", id="and fewer GPUs"),
-        pytest.param(labels.INVALID, "ends in -MIG-INVALID", id="MIG, invalid"),
-        pytest.param(discovered(SLICE, 7, mig="mixed"), "names MIG slices, and nvidia.com/mig.strategy is", id="MIG"),
-    ],
+@each(
+    "found, fault",
+    {
+        "suffix": (labels.CONTRADICTING, "nvidia.com/gpu.product ends in -SHARED, and"),
+        "and fewer GPUs": (discovered(f"{T4}-SHARED", 8), "nvidia.com/gpu.product ends in -SHARED, and"),
+        "MIG, invalid": (labels.INVALID, "ends in -MIG-INVALID"),
+        "MIG": (discovered(SLICE, 7, mig="mixed"), "names MIG slices, and nvidia.com/mig.strategy is"),
+    },
 )
 def test_labels_that_contradict_each_other_are_told_and_not_compared(found: Mapping[str, str], fault: str) -> None:
     (one,) = findings(node("a", found, gpu=3), node("b", labels.WHOLE, gpu=4))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.golden import each
 from tests.policy_tests.files import SEES_ALL, case, deployment, pod, result, results, suite, write
 
 TOLERATION = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
@@ -53,14 +54,12 @@ def test_an_expectation_passes_where_it_is_met_and_fails_where_it_is_not(
     assert bad.differences
 
 
-@pytest.mark.parametrize(
-    ("resources", "expect", "refused"),
-    [
-        pytest.param([JOB], {"groups": {"Master": {"allowed": True}}}, "PyTorchJob default/llama", id="another group"),
-        pytest.param(
-            [pod(1), pod(9, "b")], {"resources": {"Pod/train": {"allowed": True}}}, "Pod default/b", id="another pod"
-        ),
-    ],
+@each(
+    "resources, expect, refused",
+    {
+        "another group": ([JOB], {"groups": {"Master": {"allowed": True}}}, "PyTorchJob default/llama"),
+        "another pod": ([pod(1), pod(9, "b")], {"resources": {"Pod/train": {"allowed": True}}}, "Pod default/b"),
+    },
 )
 def test_what_is_not_named_has_to_be_allowed(tmp_path: Path, resources: Any, expect: Any, refused: str) -> None:
     differences = result(tmp_path, resources, expect).differences
@@ -251,12 +250,12 @@ WARNED: dict[str, Any] = {"warned": [{"rule": "cudaDriver"}], "allowed": True}
 REFUSED: dict[str, Any] = {"refused": [{"rule": "cudaDriver"}]}
 
 
-@pytest.mark.parametrize(
-    ("at", "met", "unmet"),
-    [
-        pytest.param("2026-11-30T23:59:59Z", WARNED, REFUSED, id="a second before"),
-        pytest.param("2026-12-01T00:00:00Z", REFUSED, WARNED, id="from that day on"),
-    ],
+@each(
+    "at, met, unmet",
+    {
+        "a second before": ("2026-11-30T23:59:59Z", WARNED, REFUSED),
+        "from that day on": ("2026-12-01T00:00:00Z", REFUSED, WARNED),
+    },
 )
 def test_a_case_sees_the_driver_of_its_time(tmp_path: Path, at: str, met: Any, unmet: Any) -> None:
     cases = [case([RUNS_BEFORE], expect, name, at=at) for name, expect in (("met", met), ("unmet", unmet))]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.golden import each
 from tests.policy_tests.files import case, gpu_policy_test, pod, suite, write
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicyTest\nmetadata: {name: sample}\nspec:\n"
@@ -93,14 +94,14 @@ def test_every_mistake_of_a_file_is_told_at_once_and_none_twice(tmp_path: Path) 
     ]
 
 
-@pytest.mark.parametrize(
-    ("make", "fault"),
-    [
-        pytest.param(lambda path: path, "no such file or directory", id="missing"),
-        pytest.param(lambda path: path.mkdir(), "no GPUPolicyTest in it", id="empty"),
-        pytest.param(lambda path: write(path / "pod.yaml", pod()), "no GPUPolicyTest in it", id="other objects only"),
-        pytest.param(lambda path: write(path / ".hidden" / "a.yaml", GOOD), "no GPUPolicyTest in it", id="hidden"),
-    ],
+@each(
+    "make, fault",
+    {
+        "missing": (lambda path: path, "no such file or directory"),
+        "empty": (lambda path: path.mkdir(), "no GPUPolicyTest in it"),
+        "other objects only": (lambda path: write(path / "pod.yaml", pod()), "no GPUPolicyTest in it"),
+        "hidden": (lambda path: write(path / ".hidden" / "a.yaml", GOOD), "no GPUPolicyTest in it"),
+    },
 )
 def test_a_directory_without_tests_is_no_success(tmp_path: Path, make, fault: str) -> None:
     make(tmp_path / "tests")

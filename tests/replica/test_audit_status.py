@@ -13,6 +13,7 @@ from tests.audit.sample_report import CREATED, TRAINER, empty, sample
 from tests.counted import samples
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.eventually import eventually
+from tests.golden import each
 from webhook.admission.metrics import Metrics
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
@@ -95,14 +96,7 @@ def test_what_is_kept_is_small_whatever_was_found() -> None:
     assert len(written(replace(empty(), findings=findings(*many), errors=errors), PUBLISHED, FINISHED)) < 100_000
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("", id="nothing"),
-        pytest.param('{"finished": 7}', id="a number for a time"),
-        pytest.param("not JSON", id="prose"),
-    ],
-)
+@each("text", {"nothing": "", "a number for a time": '{"finished": 7}', "prose": "not JSON"})
 def test_what_is_no_status_is_said(text: str) -> None:
     with pytest.raises(ClusterError, match=r"audit\.json is not the status of an audit"):
         status_in({"data": {KEY: text}})
@@ -199,12 +193,12 @@ def test_every_replica_shows_the_same_of_an_audit(
     assert pages[0] == pages[1] == pages[2]
 
 
-@pytest.mark.parametrize(
-    ("series", "expected"),
-    [
-        pytest.param(1, {("refuse", "team-a"): 3.0, ("refuse", "_other"): 1.0}, id="one by name"),
-        pytest.param(0, {("refuse", "_other"): 4.0}, id="none by name"),
-    ],
+@each(
+    "series, expected",
+    {
+        "one by name": (1, {("refuse", "team-a"): 3.0, ("refuse", "_other"): 1.0}),
+        "none by name": (0, {("refuse", "_other"): 4.0}),
+    },
 )
 def test_namespaces_are_bounded(
     control_plane: ControlPlane, place: ConfigMapPlace, replica: Callable[..., Any], series: int, expected: Shown

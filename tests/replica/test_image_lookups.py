@@ -10,6 +10,7 @@ import yaml
 
 from tests.e2e.eventually import eventually
 from tests.facts.fake_api_server import FakeApiServer, always, fake_api_server
+from tests.golden import each
 from tests.replica.test_serving import LISTED
 from webhook.admission.metrics import Metrics
 from webhook.images.shared_results import ConfigMapStore
@@ -44,13 +45,13 @@ def value_of(metrics: Metrics, name: str) -> float | None:
     return metrics.registry.get_sample_value(name)
 
 
-@pytest.mark.parametrize(
-    ("status", "said"),
-    [
-        pytest.param(404, "there is no ConfigMap gpu-policy/gpu-policy-images; apply the release again", id="missing"),
-        pytest.param(403, "install the RBAC objects of the chart again", id="forbidden"),
-        pytest.param(500, "500: oops", id="in trouble"),
-    ],
+@each(
+    "status, said",
+    {
+        "missing": (404, "there is no ConfigMap gpu-policy/gpu-policy-images; apply the release again"),
+        "forbidden": (403, "install the RBAC objects of the chart again"),
+        "in trouble": (500, "500: oops"),
+    },
 )
 def test_a_config_map_that_cannot_be_read_is_a_fault_that_says_what_to_do(
     status: int, said: str, server: FakeApiServer, store: ConfigMapStore
@@ -76,13 +77,7 @@ def test_look_ups_begin_with_their_metrics_and_go_on_without_the_config_map(
         look_ups.close()
 
 
-@pytest.mark.parametrize(
-    "break_it",
-    [
-        pytest.param(lambda file: file.write_text("{}"), id="no list"),
-        pytest.param(lambda file: file.unlink(), id="no file"),
-    ],
-)
+@each("break_it", {"no list": lambda file: file.write_text("{}"), "no file": lambda file: file.unlink()})
 def test_a_list_that_became_unreadable_ends_no_replica(
     break_it: Any, settings: tuple[Any, ...], caplog: pytest.LogCaptureFixture
 ) -> None:

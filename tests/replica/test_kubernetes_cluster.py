@@ -10,6 +10,7 @@ import pytest
 
 from certs.cluster import ClusterError
 from tests.facts.fake_api_server import FakeApiServer, Request, fake_api_server
+from tests.golden import each
 from webhook.kubernetes.api_server import ApiServer
 from webhook.replica.kubernetes_cluster import KubernetesCluster
 
@@ -43,17 +44,17 @@ def test_an_object_that_is_not_there_is_none(server: FakeApiServer, cluster: Kub
     assert cluster.get(SECRET) is None
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "message"),
-    [
-        pytest.param(403, {"message": "no"}, "403: no; install the RBAC objects of the chart again", id="forbidden"),
-        pytest.param(429, {"message": "slow"}, "429: slow", id="too many requests"),
-        pytest.param(500, b"<html>oops</html>", "500: <html>oops</html>", id="a proxy's page"),
-        pytest.param(200, b"<html>hello</html>", "unexpected", id="a page instead of JSON"),
-        pytest.param(200, {}, "the answer is not a Kubernetes object", id="no object"),
-        pytest.param(200, {"metadata": 7}, "the answer is not a Kubernetes object", id="odd metadata"),
-        pytest.param(200, [1], "no JSON object", id="a list"),
-    ],
+@each(
+    "status, body, message",
+    {
+        "forbidden": (403, {"message": "no"}, "403: no; install the RBAC objects of the chart again"),
+        "too many requests": (429, {"message": "slow"}, "429: slow"),
+        "a proxy's page": (500, b"<html>oops</html>", "500: <html>oops</html>"),
+        "a page instead of JSON": (200, b"<html>hello</html>", "unexpected"),
+        "no object": (200, {}, "the answer is not a Kubernetes object"),
+        "odd metadata": (200, {"metadata": 7}, "the answer is not a Kubernetes object"),
+        "a list": (200, [1], "no JSON object"),
+    },
 )
 def test_any_other_answer_is_a_fault_that_names_the_request(
     status: int, body: Any, message: str, server: FakeApiServer, cluster: KubernetesCluster
@@ -78,13 +79,7 @@ def test_the_clock_is_the_api_servers(minutes: int, server: FakeApiServer, clust
     assert abs(cluster.now() - datetime.now(UTC) - timedelta(minutes=minutes)) < timedelta(seconds=10)
 
 
-@pytest.mark.parametrize(
-    ("hours", "text"),
-    [
-        pytest.param(2, "behind the API server's", id="behind"),
-        pytest.param(-100_000, "ahead of the API server's", id="ahead"),
-    ],
-)
+@each("hours, text", {"behind": (2, "behind the API server's"), "ahead": (-100_000, "ahead of the API server's")})
 def test_clocks_that_disagree_decide_nothing(
     hours: int, text: str, server: FakeApiServer, cluster: KubernetesCluster
 ) -> None:

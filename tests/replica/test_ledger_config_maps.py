@@ -11,6 +11,7 @@ import pytest
 
 from tests.facts.fake_api_server import FakeApiServer, Request, always, fake_api_server
 from tests.facts.fake_objects import FakeObjects
+from tests.golden import each
 from tests.ledger.store_contract import KEY, OTHER, SECONDS, StoreContract, entries
 from webhook.kubernetes.api_errors import ConflictError
 from webhook.kubernetes.api_server import ApiServer
@@ -58,18 +59,16 @@ def test_a_book_of_very_many_pods_stays_below_a_mebibyte(store, server):
 NOT_FOUND = {"kind": "Status", "message": "not found"}
 
 
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        pytest.param(
-            always(404, b"404 page not found\n"), "404: 404 page not found", id="an API that is not there yet"
-        ),
-        pytest.param(always(404, {**NOT_FOUND, "details": {"name": "other"}}), "404", id="another that is not found"),
-        pytest.param(always(500, {"message": "etcdserver: request timed out"}), "500: etcdserver", id="a fault"),
-        pytest.param(always(200, b"<html>"), "unexpected", id="no JSON"),
-        pytest.param(always(200, []), "the answer is no JSON object", id="a list"),
-        pytest.param(always(200, {"data": {DATA: '{"pods": 0}'}}), "the answer is not a ledger", id="no metadata"),
-    ],
+@each(
+    "answer, told",
+    {
+        "an API that is not there yet": (always(404, b"404 page not found\n"), "404: 404 page not found"),
+        "another that is not found": (always(404, {**NOT_FOUND, "details": {"name": "other"}}), "404"),
+        "a fault": (always(500, {"message": "etcdserver: request timed out"}), "500: etcdserver"),
+        "no JSON": (always(200, b"<html>"), "unexpected"),
+        "a list": (always(200, []), "the answer is no JSON object"),
+        "no metadata": (always(200, {"data": {DATA: '{"pods": 0}'}}), "the answer is not a ledger"),
+    },
 )
 def test_no_fault_looks_like_a_ledger_that_is_not_there(store, server, answer, told):
     server.instead[ONE] = answer
@@ -77,15 +76,15 @@ def test_no_fault_looks_like_a_ledger_that_is_not_there(store, server, answer, t
         store.read(KEY, SECONDS)
 
 
-@pytest.mark.parametrize(
-    ("status", "about", "fault"),
-    [
-        pytest.param(409, f"{PREFIX}{KEY}", ConflictError, id="changed"),
-        pytest.param(404, f"{PREFIX}{KEY}", ConflictError, id="gone"),
-        pytest.param(404, "gpu-policy", LedgerError, id="the namespace is gone"),
-        pytest.param(403, "", LedgerError, id="forbidden"),
-        pytest.param(500, "", LedgerError, id="a fault"),
-    ],
+@each(
+    "status, about, fault",
+    {
+        "changed": (409, f"{PREFIX}{KEY}", ConflictError),
+        "gone": (404, f"{PREFIX}{KEY}", ConflictError),
+        "the namespace is gone": (404, "gpu-policy", LedgerError),
+        "forbidden": (403, "", LedgerError),
+        "a fault": (500, "", LedgerError),
+    },
 )
 def test_writes_that_fail_are_told_from_ledgers_that_changed(store, server, status, about, fault):
     held = store.create(KEY, entries(1), SECONDS)
@@ -247,13 +246,13 @@ def test_what_others_have_labelled_like_a_ledger_is_none(store, server, tmp_path
     assert store.read_all(SECONDS)[KEY].metadata["name"] == f"{PREFIX}{KEY}"
 
 
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        pytest.param(always(403, {"message": "no"}), "the API server answered 403", id="no right"),
-        pytest.param(always(404, NOT_FOUND), "the API server answered 404", id="no namespace"),
-        pytest.param(always(200, {}), "something else", id="no ledger"),
-    ],
+@each(
+    "answer, told",
+    {
+        "no right": (always(403, {"message": "no"}), "the API server answered 403"),
+        "no namespace": (always(404, NOT_FOUND), "the API server answered 404"),
+        "no ledger": (always(200, {}), "something else"),
+    },
 )
 def test_the_author_of_a_pod_hears_neither_paths_nor_commands_of_the_platform(store, server, answer, told):
     server.instead[ONE] = answer

@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
 from tests.e2e.eventually import eventually
+from tests.golden import each
 from tests.replica.quota_cluster import (
     AT_ONCE,
     DEFINITIONS,
@@ -160,13 +161,13 @@ def test_a_replica_that_is_behind_does_not_undo_what_another_has_counted(site: S
     assert used(site.plane) == {(here, NAME): "4"}
 
 
-@pytest.mark.parametrize(
+@each(
     "labels",
-    [
-        pytest.param({}, id="without labels"),
-        pytest.param({MANAGED_BY: "Helm", INSTALLATION: "gpu-policy"}, id="of somebody else"),
-        pytest.param({MANAGED_BY: "gpu-policy-webhook", INSTALLATION: "staging"}, id="of another installation"),
-    ],
+    {
+        "without labels": {},
+        "of somebody else": {MANAGED_BY: "Helm", INSTALLATION: "gpu-policy"},
+        "of another installation": {MANAGED_BY: "gpu-policy-webhook", INSTALLATION: "staging"},
+    },
 )
 def test_objects_of_others_are_neither_changed_nor_deleted(site: Site, labels: dict[str, str]) -> None:
     one, (here, there) = site.publisher(), site.namespaces(2)

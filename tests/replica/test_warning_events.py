@@ -13,6 +13,7 @@ import pytest
 
 from tests.build import review
 from tests.e2e.control_plane import TENANT_TOKEN, ControlPlane
+from tests.golden import each
 from tests.replica.quota_cluster import Clock
 from webhook.admission.admission_review import AdmissionRequest, parse
 from webhook.admission.metrics import Metrics
@@ -60,20 +61,20 @@ def owned_by(*owners: Any, **metadata: Any) -> dict[str, Any]:
     return {"metadata": {"name": "train-x", "uid": "p1", "ownerReferences": list(owners), **metadata}}
 
 
-@pytest.mark.parametrize(
+@each(
     "request_",
-    [
-        pytest.param({"dryRun": True}, id="a dry run"),
-        pytest.param({"raw": owned_by()}, id="a pod that nobody controls"),
-        pytest.param({"raw": owned_by({**OWNER, "controller": False})}, id="an owner that is no controller"),
-        pytest.param({"raw": owned_by({**OWNER, "uid": "u" * 254})}, id="a uid that is too long"),
-        pytest.param({"raw": owned_by({**OWNER, "uid": 7})}, id="a uid that is no text"),
-        pytest.param({"operation": "UPDATE"}, id="an update"),
-        pytest.param({"subResource": "binding"}, id="a subresource"),
-        pytest.param({"kind": ("batch", "v1", "Job")}, id="no pod"),
-        pytest.param({"mode": Mode.ENFORCE}, id="a rule that refuses"),
-        pytest.param({"mode": Mode.AUDIT}, id="a rule that records"),
-    ],
+    {
+        "a dry run": {"dryRun": True},
+        "a pod that nobody controls": {"raw": owned_by()},
+        "an owner that is no controller": {"raw": owned_by({**OWNER, "controller": False})},
+        "a uid that is too long": {"raw": owned_by({**OWNER, "uid": "u" * 254})},
+        "a uid that is no text": {"raw": owned_by({**OWNER, "uid": 7})},
+        "an update": {"operation": "UPDATE"},
+        "a subresource": {"subResource": "binding"},
+        "no pod": {"kind": ("batch", "v1", "Job")},
+        "a rule that refuses": {"mode": Mode.ENFORCE},
+        "a rule that records": {"mode": Mode.AUDIT},
+    },
 )
 def test_nobody_is_told_about(request_: dict[str, Any]) -> None:
     assert told()
@@ -222,13 +223,13 @@ def test_a_gated_pod_that_may_not_start_gets_the_refusal(control_plane: ControlP
     assert one.counted() == {"written": 1, "unconfirmed": 1}
 
 
-@pytest.mark.parametrize(
+@each(
     "forged",
-    [
-        pytest.param({"uid": "made-up"}, id="a pod of this name with another uid"),
-        pytest.param({"name": "gone"}, id="a pod that is not stored"),
-        pytest.param({"owner": "made-up"}, id="a pod that another controller made"),
-    ],
+    {
+        "a pod of this name with another uid": {"uid": "made-up"},
+        "a pod that is not stored": {"name": "gone"},
+        "a pod that another controller made": {"owner": "made-up"},
+    },
 )
 def test_made_up_reviews_write_nothing(control_plane: ControlPlane, team: Team, forged: dict[str, str]) -> None:
     owner = team.controller()

@@ -8,6 +8,7 @@ import pytest
 
 from tests.build import policies
 from tests.facts.samples import expressions
+from tests.golden import each
 from tests.upgrades.generated import gpu_node
 from tests.upgrades.plans import DEFAULTS, by_name, changed, planned
 from webhook.audit.review_objects import LookedUpImages
@@ -47,19 +48,19 @@ def plan_for(raw: Raw, facts: ClusterFacts, *sets: str, **how: Any) -> PlannedWo
     return one
 
 
-@pytest.mark.parametrize(
-    ("image", "product", "before", "after", "change"),
-    [
-        pytest.param(CUDA_12, V100, "535.183.01", "590.44.01", WorkloadChange.BREAKS, id="a branch that drops the GPU"),
-        pytest.param(CUDA_12, V100, "535.183.01", "580.95.05", WorkloadChange.SAME, id="the last branch for the GPU"),
-        pytest.param(CUDA_12, GEFORCE, "535.183.01", "470.82.01", WorkloadChange.BREAKS, id="a driver that is too old"),
-        pytest.param(CUDA_13, GEFORCE, "535.183.01", "580.95.05", WorkloadChange.UNBLOCKED, id="a driver that runs it"),
-        pytest.param(CUDA_13, A100, "580.95.05", "535.183.01", WorkloadChange.COMPAT_ONLY, id="then by cuda-compat"),
-        pytest.param(CUDA_13, A100, "535.183.01", "580.95.05", WorkloadChange.SAME, id="no longer by cuda-compat"),
-        pytest.param(UNKNOWN, A100, "535.183.01", "580.95.05", WorkloadChange.UNKNOWN, id="nobody knows the image"),
-        pytest.param(UNKNOWN, A100, "535.183.01", "535.183.01", WorkloadChange.SAME, id="the driver of today"),
-        pytest.param("busybox:1.36", V100, "535.183.01", "590.44.01", WorkloadChange.SAME, id="an image without CUDA"),
-    ],
+@each(
+    "image, product, before, after, change",
+    {
+        "a branch that drops the GPU": (CUDA_12, V100, "535.183.01", "590.44.01", WorkloadChange.BREAKS),
+        "the last branch for the GPU": (CUDA_12, V100, "535.183.01", "580.95.05", WorkloadChange.SAME),
+        "a driver that is too old": (CUDA_12, GEFORCE, "535.183.01", "470.82.01", WorkloadChange.BREAKS),
+        "a driver that runs it": (CUDA_13, GEFORCE, "535.183.01", "580.95.05", WorkloadChange.UNBLOCKED),
+        "then by cuda-compat": (CUDA_13, A100, "580.95.05", "535.183.01", WorkloadChange.COMPAT_ONLY),
+        "no longer by cuda-compat": (CUDA_13, A100, "535.183.01", "580.95.05", WorkloadChange.SAME),
+        "nobody knows the image": (UNKNOWN, A100, "535.183.01", "580.95.05", WorkloadChange.UNKNOWN),
+        "the driver of today": (UNKNOWN, A100, "535.183.01", "535.183.01", WorkloadChange.SAME),
+        "an image without CUDA": ("busybox:1.36", V100, "535.183.01", "590.44.01", WorkloadChange.SAME),
+    },
 )
 def test_one_driver_for_another(image: str, product: str, before: str, after: str, change: WorkloadChange) -> None:
     facts = ClusterFacts.of(nodes(2, product, before, "p"))
@@ -196,13 +197,13 @@ def test_a_plan_tells_what_a_registry_says_to_the_namespaces_for_which_it_is() -
     assert [one.problem for one in plan.unknown_images] != []
 
 
-@pytest.mark.parametrize(
-    ("settings", "image", "product", "now", "then", "change"),
-    [
-        pytest.param({"images": {"registry.corp/*": "13.0"}}, UNKNOWN, GEFORCE, 535, 580, "unblocked", id="an image"),
-        pytest.param({"forwardCompat": "deny"}, CUDA_13, A100, 580, 535, "breaks", id="no forward compatibility"),
-        pytest.param({"mode": "disabled"}, CUDA_12, V100, 535, 590, "breaks", id="nothing, being disabled"),
-    ],
+@each(
+    "settings, image, product, now, then, change",
+    {
+        "an image": ({"images": {"registry.corp/*": "13.0"}}, UNKNOWN, GEFORCE, 535, 580, "unblocked"),
+        "no forward compatibility": ({"forwardCompat": "deny"}, CUDA_13, A100, 580, 535, "breaks"),
+        "nothing, being disabled": ({"mode": "disabled"}, CUDA_12, V100, 535, 590, "breaks"),
+    },
 )
 def test_what_a_policy_says_counts(
     settings: dict[str, Any], image: str, product: str, now: int, then: int, change: str
@@ -219,14 +220,14 @@ def halved(raws: list[Raw], **capacity: str) -> list[Raw]:
     return raws
 
 
-@pytest.mark.parametrize(
-    ("requests", "capacity"),
-    [
-        pytest.param({"nvidia.com/gpu": "8"}, {}, id="GPUs"),
-        pytest.param({"nvidia.com/gpu": "1", "memory": "200Gi"}, {"memory": "128Gi"}, id="memory"),
-        pytest.param({"nvidia.com/gpu": "1", "cpu": "48"}, {"cpu": "32"}, id="CPU"),
-        pytest.param({"nvidia.com/gpu": "1", "ephemeral-storage": "2Ti"}, {"ephemeral-storage": "1Ti"}, id="storage"),
-    ],
+@each(
+    "requests, capacity",
+    {
+        "GPUs": ({"nvidia.com/gpu": "8"}, {}),
+        "memory": ({"nvidia.com/gpu": "1", "memory": "200Gi"}, {"memory": "128Gi"}),
+        "CPU": ({"nvidia.com/gpu": "1", "cpu": "48"}, {"cpu": "32"}),
+        "storage": ({"nvidia.com/gpu": "1", "ephemeral-storage": "2Ti"}, {"ephemeral-storage": "1Ti"}),
+    },
 )
 def test_nodes_without_room_for_all_that_a_workload_requests_do_not_save_it(
     requests: dict[str, str], capacity: dict[str, str]

@@ -6,6 +6,7 @@ import pytest
 
 from tests.audit.audits import stored
 from tests.facts.samples import claim, device_class
+from tests.golden import each
 from tests.upgrades.generated import SELECTOR, gpu_node, slice_of
 from tests.upgrades.plans import changed, planned
 from tests.upgrades.test_changes import A100, BOTH, CUDA_11, CUDA_12, UNKNOWN, V100, Raw, nodes, plan_for, pod
@@ -162,14 +163,14 @@ def test_retired_and_new_nodes_have_entries_too() -> None:
     assert (added.action, added.nodes, added.gpus, len(added.undriven)) == (ChangeAction.ADD, 1, 8, 1)
 
 
-@pytest.mark.parametrize(
-    ("raw", "breaking", "unknown", "losing"),
-    [
-        pytest.param(pod("w", CUDA_12, "v"), 1, 1, 1, id="something breaks"),
-        pytest.param(pod("w", UNKNOWN), 0, 1, 1, id="something is unknown"),
-        pytest.param(pod("w", CUDA_12), 0, 0, 1, id="something loses nodes"),
-        pytest.param(pod("w", CUDA_12, "a"), 0, 0, 0, id="nothing changes"),
-    ],
+@each(
+    "raw, breaking, unknown, losing",
+    {
+        "something breaks": (pod("w", CUDA_12, "v"), 1, 1, 1),
+        "something is unknown": (pod("w", UNKNOWN), 0, 1, 1),
+        "something loses nodes": (pod("w", CUDA_12), 0, 0, 1),
+        "nothing changes": (pod("w", CUDA_12, "a"), 0, 0, 0),
+    },
 )
 def test_the_exit_status_says_whether_something_is_that_bad_or_worse(
     raw: Raw, breaking: int, unknown: int, losing: int

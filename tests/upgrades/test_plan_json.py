@@ -6,10 +6,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import pytest
 from jsonschema import Draft202012Validator
 
 from tests.audit.reports.test_json import closed
+from tests.golden import each
 from tests.upgrades.generated import DRIVERS, cluster, gpu_node
 from tests.upgrades.plans import changed, planned
 from webhook.facts.facts import ClusterFacts
@@ -35,13 +35,13 @@ def rendered(plan: DriverPlan) -> Any:
     return json.loads(to_json(plan))
 
 
-@pytest.mark.parametrize(
+@each(
     "plan",
-    [
-        pytest.param(partial(sample, has_matrix=True), id="with a matrix"),
-        pytest.param(partial(sample, has_matrix=False), id="without a matrix"),
-        pytest.param(lambda: planned([], changed(ClusterFacts.of([]))), id="of nothing"),
-    ],
+    {
+        "with a matrix": partial(sample, has_matrix=True),
+        "without a matrix": partial(sample, has_matrix=False),
+        "of nothing": lambda: planned([], changed(ClusterFacts.of([]))),
+    },
 )
 def test_what_is_printed_has_the_shape_that_is_documented(plan: Callable[[], DriverPlan]) -> None:
     """Programs read it; the order of words is from the worst change to none."""

@@ -10,6 +10,7 @@ from tests.audit.reports.opened_page import CHUNK, MANY, SMALL, Opened, named
 from tests.audit.sample_report import HOSTILE
 from tests.browser import ENTER, TAB, Browser, browser, missing
 from tests.e2e.eventually import eventually
+from tests.golden import each
 from webhook.audit.report import AuditFinding, Level
 from webhook.audit.reports.html.page import MOST_SHOWN, render
 from webhook.outcome import printable
@@ -121,12 +122,12 @@ def test_what_is_newly_refused_can_be_looked_at_alone(small_page: Opened) -> Non
     eventually(lambda: small_page.messages == [one.message for one in SMALL.comparison.newly_refused])
 
 
-@pytest.mark.parametrize(
-    ("column", "orders"),
-    [
-        pytest.param("level", ["ascending", "descending", None], id="texts rise first"),
-        pytest.param("running", ["descending", "ascending", None], id="numbers fall first"),
-    ],
+@each(
+    "column, orders",
+    {
+        "texts rise first": ("level", ["ascending", "descending", None]),
+        "numbers fall first": ("running", ["descending", "ascending", None]),
+    },
 )
 def test_a_column_is_sorted_one_way_then_the_other_then_not_at_all(
     small_page: Opened, column: str, orders: list[str | None]

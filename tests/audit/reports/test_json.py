@@ -6,12 +6,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator
 
 from tests.audit.reports.any_report import REPORTS, SOME
 from tests.audit.sample_report import sample
+from tests.golden import each
 from webhook.audit.report import AuditReport, Level
 from webhook.audit.reports import as_json
 from webhook.outcome import FindingKind
@@ -60,14 +60,7 @@ def parts(schema: Any, path: str) -> Any:
         yield from parts(part, key)
 
 
-@pytest.mark.parametrize(
-    ("key", "enum"),
-    [
-        pytest.param("level", Level, id="levels"),
-        pytest.param("mode", Mode, id="modes"),
-        pytest.param("kind", FindingKind, id="kinds"),
-    ],
-)
+@each("key, enum", {"levels": ("level", Level), "modes": ("mode", Mode), "kinds": ("kind", FindingKind)})
 def test_the_schema_knows_every_value_of_an_enumeration(key: str, enum: type[StrEnum]) -> None:
     assert list(enum) == SCHEMA["$defs"]["finding"]["properties"][key]["enum"]
 

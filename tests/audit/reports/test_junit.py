@@ -3,12 +3,12 @@
 import re
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from junitparser import Failure, JUnitXml, Skipped, TestCase
 
 from tests.audit.reports.any_report import REPORTS, SOME
 from tests.audit.sample_report import FROM_A_FILE, empty, sample, sample_of_files
+from tests.golden import each
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level
 from webhook.audit.reports import as_junit
@@ -36,14 +36,14 @@ def case_of(*findings: AuditFinding) -> TestCase:
 REFUSED = next(finding for finding in sample().findings if finding.owner == FROM_A_FILE)
 
 
-@pytest.mark.parametrize(
-    ("level", "results"),
-    [
-        pytest.param(Level.REFUSE, [Failure], id="refused pods fail"),
-        pytest.param(Level.WARN, [Skipped], id="a warning is seen and fails nothing"),
-        pytest.param(Level.AUDIT, [], id="what is only recorded passes"),
-        pytest.param(Level.COMPLETE, [], id="what is completed passes"),
-    ],
+@each(
+    "level, results",
+    {
+        "refused pods fail": (Level.REFUSE, [Failure]),
+        "a warning is seen and fails nothing": (Level.WARN, [Skipped]),
+        "what is only recorded passes": (Level.AUDIT, []),
+        "what is completed passes": (Level.COMPLETE, []),
+    },
 )
 def test_what_a_level_is_for_a_consumer(level: Level, results: list[type]) -> None:
     case = case_of(replace(REFUSED, level=level))

@@ -3,12 +3,12 @@
 from datetime import UTC, datetime, timedelta, timezone
 from xml.etree.ElementTree import Element, fromstring
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase
 
 from tests.audit.reports.any_report import MAYBE_LINES, SOME, TEXTS, lists_of
+from tests.golden import each
 from webhook.audit.reports.as_junit import JUnitCase, JUnitSuite, Problem, junit_xml
 
 WRONG = Problem("gpuLimits", "asks for 9", "asks for 9; at most 8 are allowed")
@@ -35,16 +35,16 @@ def case(name: str) -> TestCase:
     return only
 
 
-@pytest.mark.parametrize(
-    ("name", "results"),
-    [
-        pytest.param("passed", [], id="nothing is a pass"),
-        pytest.param("failed", [Failure, Failure], id="each failure is one"),
-        pytest.param("broken", [Error], id="an error"),
-        pytest.param("failed and broken", [Error, Failure], id="both"),
-        pytest.param("remarked", [Skipped], id="a remark fails nothing"),
-        pytest.param("failed with a remark", [Failure], id="what fails is not skipped"),
-    ],
+@each(
+    "name, results",
+    {
+        "nothing is a pass": ("passed", []),
+        "each failure is one": ("failed", [Failure, Failure]),
+        "an error": ("broken", [Error]),
+        "both": ("failed and broken", [Error, Failure]),
+        "a remark fails nothing": ("remarked", [Skipped]),
+        "what fails is not skipped": ("failed with a remark", [Failure]),
+    },
 )
 def test_a_consumer_sees_what_became_of_a_case(name: str, results: list[type]) -> None:
     assert [type(result) for result in case(name).result] == results
@@ -62,15 +62,15 @@ def test_a_timestamp_is_in_utc_without_saying_so() -> None:
     assert parsed(JUnitSuite("s", (), WHEN))[0].get("timestamp") == "2026-03-09T06:30:05"
 
 
-@pytest.mark.parametrize(
-    ("text", "read"),
-    [
-        pytest.param("a\x00b\x1b", "a�b�", id="control characters"),
-        pytest.param("\ud800\ufffe", "��", id="what is no character"),
-        pytest.param("a\r\nb\rc", "a\nb\nc", id="line ends"),
-        pytest.param("<b> & ]]> \"'", "<b> & ]]> \"'", id="markup"),
-        pytest.param("é 🚀\t\u202e\x85", "é 🚀\t\u202e\x85", id="all other characters"),
-    ],
+@each(
+    "text, read",
+    {
+        "control characters": ("a\x00b\x1b", "a�b�"),
+        "what is no character": ("\ud800\ufffe", "��"),
+        "line ends": ("a\r\nb\rc", "a\nb\nc"),
+        "markup": ("<b> & ]]> \"'", "<b> & ]]> \"'"),
+        "all other characters": ("é 🚀\t\u202e\x85", "é 🚀\t\u202e\x85"),
+    },
 )
 def test_text_is_read_as_it_was_but_for_what_xml_cannot_carry(text: str, read: str) -> None:
     problem = Problem("t", "m", text)

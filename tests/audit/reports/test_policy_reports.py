@@ -15,6 +15,7 @@ import yaml
 from tests.audit.sample_report import CREATED, NOTEBOOK, TRAINER, empty, sample, sample_of_files
 from tests.audit.sample_report import finding as violation
 from tests.e2e.report_cluster import DEFINITIONS
+from tests.golden import each
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference
 from webhook.audit.reports import policy_results
@@ -93,14 +94,14 @@ def test_every_finding_and_every_error_is_a_result_that_is_recognised_by_its_id(
     assert {one.id for one in report.findings} <= set(found)
 
 
-@pytest.mark.parametrize(
-    ("level", "expected"),
-    [
-        pytest.param(Level.REFUSE, ("fail", "high", True), id="refuse"),
-        pytest.param(Level.WARN, ("warn", "medium", False), id="warn"),
-        pytest.param(Level.AUDIT, ("warn", "low", False), id="audit"),
-        pytest.param(Level.COMPLETE, ("pass", "info", False), id="complete"),
-    ],
+@each(
+    "level, expected",
+    {
+        "refuse": (Level.REFUSE, ("fail", "high", True)),
+        "warn": (Level.WARN, ("warn", "medium", False)),
+        "audit": (Level.AUDIT, ("warn", "low", False)),
+        "complete": (Level.COMPLETE, ("pass", "info", False)),
+    },
 )
 def test_a_level_becomes_a_result_and_a_severity(level: Level, expected: tuple[str, str, bool]) -> None:
     (raw,) = of("team-a", report_of(finding(1, level=level)))
@@ -160,12 +161,12 @@ def fields(schema: Raw, value: Any, path: str = "") -> Iterator[str]:
         yield f"{path} is {value!r}"
 
 
-@pytest.mark.parametrize(
-    ("form", "kind"),
-    [
-        pytest.param(render_policy_reports, ReportKind.POLICY_REPORTS, id="PolicyReport"),
-        pytest.param(render_open_reports, ReportKind.OPEN_REPORTS, id="OpenReports"),
-    ],
+@each(
+    "form, kind",
+    {
+        "PolicyReport": (render_policy_reports, ReportKind.POLICY_REPORTS),
+        "OpenReports": (render_open_reports, ReportKind.OPEN_REPORTS),
+    },
 )
 @pytest.mark.parametrize("report", REPORTS)
 def test_every_field_is_a_published_one_and_of_its_type(form: Render, kind: ReportKind, report: AuditReport) -> None:
@@ -220,16 +221,16 @@ def test_errors_are_results_of_the_cluster() -> None:
 # How much there is
 
 
-@pytest.mark.parametrize(
-    ("findings", "limits", "expected"),
-    [
-        pytest.param(0, (500, 8), [], id="none, no object"),
-        pytest.param(500, (500, 8), [500], id="exactly one full"),
-        pytest.param(501, (500, 8), [500, 1], id="one over"),
-        pytest.param(12, (4, 3), [4, 4, 4], id="exactly all full"),
-        pytest.param(13, (4, 3), [4, 4, 4], id="one too many"),
-        pytest.param(1000, (4, 1), [4], id="many too many"),
-    ],
+@each(
+    "findings, limits, expected",
+    {
+        "none, no object": (0, (500, 8), []),
+        "exactly one full": (500, (500, 8), [500]),
+        "one over": (501, (500, 8), [500, 1]),
+        "exactly all full": (12, (4, 3), [4, 4, 4]),
+        "one too many": (13, (4, 3), [4, 4, 4]),
+        "many too many": (1000, (4, 1), [4]),
+    },
 )
 def test_a_namespace_gets_as_many_objects_as_it_needs_up_to_a_bound(
     findings: int, limits: tuple[int, int], expected: list[int], limited: Callable[[int, int], None]

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from tests.audit.reports.any_report import REPORTS, SOME
 from tests.audit.reports.sarif_subset import SUBSET
 from tests.audit.sample_report import EVIL, NOTEBOOK, TRAINER, empty, sample, sample_of_files
-from tests.golden import golden
+from tests.golden import each, golden
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level, SourceLine
 from webhook.audit.reports import as_sarif
@@ -51,14 +51,14 @@ def test_any_report_is_valid_and_ascii(report: AuditReport) -> None:
         assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
 
 
-@pytest.mark.parametrize(
-    ("level", "written"),
-    [
-        pytest.param(Level.REFUSE, "error", id="pods would be refused"),
-        pytest.param(Level.WARN, "warning", id="their author would be warned"),
-        pytest.param(Level.AUDIT, "note", id="it would be recorded"),
-        pytest.param(Level.COMPLETE, "note", id="they would be completed"),
-    ],
+@each(
+    "level, written",
+    {
+        "pods would be refused": (Level.REFUSE, "error"),
+        "their author would be warned": (Level.WARN, "warning"),
+        "it would be recorded": (Level.AUDIT, "note"),
+        "they would be completed": (Level.COMPLETE, "note"),
+    },
 )
 def test_the_level_says_what_would_become_of_the_pods(level: Level, written: str) -> None:
     assert result_of(replace(FOUND, level=level))["level"] == written
@@ -86,14 +86,14 @@ def test_paths_are_uris_from_the_working_directory(path: str, uri: str) -> None:
     assert artifact == {"uri": uri, "uriBaseId": "%SRCROOT%"}
 
 
-@pytest.mark.parametrize(
-    ("source", "uri"),
-    [
-        pytest.param(SourceLine("../elsewhere/a b.yaml"), "file://{parent}/elsewhere/a%20b.yaml", id="relative"),
-        pytest.param(SourceLine("/elsewhere/a b.yaml"), "file:///elsewhere/a%20b.yaml", id="absolute"),
-        pytest.param(SourceLine("-", 14), "stdin", id="standard input"),
-        pytest.param(SourceLine(), "cluster/team-nlp/Pod/notebook-x", id="of a cluster"),
-    ],
+@each(
+    "source, uri",
+    {
+        "relative": (SourceLine("../elsewhere/a b.yaml"), "file://{parent}/elsewhere/a%20b.yaml"),
+        "absolute": (SourceLine("/elsewhere/a b.yaml"), "file:///elsewhere/a%20b.yaml"),
+        "standard input": (SourceLine("-", 14), "stdin"),
+        "of a cluster": (SourceLine(), "cluster/team-nlp/Pod/notebook-x"),
+    },
 )
 def test_what_is_not_below_the_working_directory_has_a_path_of_its_own(
     source: SourceLine, uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -150,10 +150,7 @@ def test_what_could_not_be_read_is_told_with_its_place() -> None:
     assert location["physicalLocation"]["region"]["startLine"] == 17
 
 
-@pytest.mark.parametrize(
-    "report",
-    [pytest.param(replace(empty(), is_of_cluster=True), id="of a cluster"), pytest.param(empty(), id="from a pipe")],
-)
+@each("report", {"of a cluster": replace(empty(), is_of_cluster=True), "from a pipe": empty()})
 def test_what_is_no_file_is_told_without_a_place(report: AuditReport) -> None:
     error = DocumentError("apis/batch/v1/jobs" if report.is_of_cluster else "-", 0, None, "forbidden")
     (told,) = run_of(replace(report, errors=(error,)))["invocations"][0]["toolExecutionNotifications"]

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from tests.audit.reports.any_report import REPORTS, SOME
 from tests.audit.sample_report import HOSTILE, LONG, NOTEBOOK, TRAINER, empty, sample, sample_of_files
+from tests.golden import each
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Capacity, Level
 from webhook.audit.reports import as_text
@@ -103,13 +104,13 @@ def test_capacity_and_quotas_are_told() -> None:
 MANY = as_text.MOST + 7
 
 
-@pytest.mark.parametrize(
+@each(
     "report",
-    [
-        pytest.param(with_findings(*[FOUND] * MANY), id="findings"),
-        pytest.param(replace(empty(), capacity=(Capacity("T4", "r", 1, 1, "", ""),) * MANY), id="a table"),
-        pytest.param(replace(empty(), quotas=sample().quotas[:1] * MANY), id="quotas"),
-    ],
+    {
+        "findings": with_findings(*[FOUND] * MANY),
+        "a table": replace(empty(), capacity=(Capacity("T4", "r", 1, 1, "", ""),) * MANY),
+        "quotas": replace(empty(), quotas=sample().quotas[:1] * MANY),
+    },
 )
 def test_a_long_section_is_cut_and_says_so_once(report: AuditReport) -> None:
     assert printed(report).count("  and 7 more; --format json has all\n") == 1
