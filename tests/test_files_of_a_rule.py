@@ -25,7 +25,7 @@ GENERATED = [
     "docs/rules.md",
 ]
 """Written by `make docs`."""
-MEASURED = ["docs/policy-tests.md", "tests/policy/faults.yaml"]
+MEASURED = ["tests/policy/faults.yaml"]
 """Messages as they were printed."""
 FOLDERS = ("webhook", "certs", "deploy", "docs", "examples", "policies", "tests")
 
