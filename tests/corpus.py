@@ -76,9 +76,10 @@ class Judged:
     errors: tuple[str, ...]
 
 
-def judged(manifest: Manifest, cluster: str, policies: PolicySet) -> Judged:
+def judged(manifest: Manifest, cluster: str | ClusterFacts, policies: PolicySet) -> Judged:
     """The audit of one file."""
-    surroundings = ReviewContext(policies, facts_of(cluster), Ledgers(LedgerContext(MemoryStore(), StaticPods())))
+    facts = cluster if isinstance(cluster, ClusterFacts) else facts_of(cluster)
+    surroundings = ReviewContext(policies, facts, Ledgers(LedgerContext(MemoryStore(), StaticPods())))
     reviewed = review(manifest.documents(), "default", surroundings)
     findings = [finding for item in reviewed.items for finding in item.findings]
     verdict = Verdict(

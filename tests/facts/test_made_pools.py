@@ -263,7 +263,7 @@ def test_a_pool_offers_every_machine_that_its_requirements_admit_and_no_other(st
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}} if wanted else {}
     asks = pod_from_raw(pod(container(gpus=1), affinity=affinity))
     wants = [(one["key"], Requirement(one["operator"], one["values"])) for one in wanted]
-    may_come = [one for one in admitted if all(own.admits(one.labels.get(key)) for key, own in wants) and one.gpus]
+    may_come = [one for one in certain if all(own.admits(one.labels.get(key)) for key, own in wants) and one.gpus]
     if any(one.resource == "nvidia.com/gpu" for one in may_come):
         assert facts.feasible_nodes(asks)
 

@@ -296,8 +296,7 @@ class ClusterFacts:
             found = (*found, NodeClass({}, (), claimable, count=0, by_claim=True))
         if self.pools is not None:
             found = (*found, *self.pools.classes(nodes_for(self.pools, pod, runtime_class)))
-        maker = "" if self.is_still else self._other_maker(table, pod)
-        if maker and may_get_new_node(pod):
+        if not self.is_still and table.makers and may_get_new_node(pod) and (maker := self._other_maker(table, pod)):
             resources = frozenset([gpu.resource for gpu in pod.accelerators])
             found = (*found, NodeClass(_gpu_names(pod, found), (), resources, count=0, made_by=maker))
         return found

@@ -9,9 +9,9 @@ The table of machine types says which GPUs a NodePool may bring. What the table 
 later, is a pool with unknown GPUs: nothing is certain about it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from webhook.facts.nodes import SAME_LABELS, text_of
@@ -78,7 +78,7 @@ def node_class_from_raw(raw: object) -> tuple[str, NodeClassSays] | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NodeTemplate:
     """What a NodePool says of its nodes. `group` is the API group of their node class, `node_class` its kind and name.
 
@@ -106,6 +106,12 @@ class NodeTemplate:
         stated = self.on(key)
         lists = [one.values for one in stated if one.operator == Operator.IN]
         return [value for value in lists[0] if all(one.accepts(value) for one in stated)] if lists else None
+
+    @cached_property
+    def single(self) -> Sequence[tuple[str, str]]:
+        """The labels with only one value."""
+        keys = dict.fromkeys(one.key for one in self.stated)
+        return [(key, values[0]) for key in keys if (values := self.values(key)) is not None and len(values) == 1]
 
     @property
     def contradictory(self) -> str:
@@ -221,8 +227,7 @@ def _others(template: NodeTemplate, cloud: Cloud) -> Iterator[MachineType]:
 def _pool(template: NodeTemplate, says: NodeClassSays, machine: MachineType, kind: str) -> NodePool:
     """The pool of a machine type, or of unknown ones; `kind` tells it from others of the NodePool."""
     labels = {key: value for key, value in machine.labels.items() if value is not None}
-    listed_once = {one.key: template.values(one.key) for one in template.stated if one.key not in machine.labels}
-    labels |= {key: values[0] for key, values in listed_once.items() if values is not None and len(values) == 1}
+    labels |= {key: value for key, value in template.single if key not in machine.labels}
     if says.driver and machine.gpus and machine.resource == _RESOURCES["nvidia"]:
         labels |= driver_labels(says.driver)
     lacking = [Expression(key, Operator.DOES_NOT_EXIST) for key, value in machine.labels.items() if value is None]

@@ -8,30 +8,41 @@ has bounds; so pods cannot make it grow. Node pools are a table as well, each as
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, reduce
-from operator import and_, or_
-from typing import Any, TypeVar
+from operator import or_
+from typing import Any, NamedTuple, TypeVar
 
-from webhook.facts.nodes import Node, node_from_raw
+from webhook.facts.nodes import SAME_LABELS, Node, node_from_raw
 from webhook.gpus.gpu_catalogue import CATALOGUE
 from webhook.gpus.gpu_names import INSTANCE_TYPE
 from webhook.gpus.gpu_shares import SHAREABLE, share_of
+from webhook.gpus.gpu_table import GPUS
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.globs import matcher
-from webhook.model.node import ChangingNodes, NextDriver, NodeClass, NodePool, RuntimeClass, Toleration, distinct
+from webhook.model.node import (
+    ChangingNodes,
+    NextDriver,
+    NodeClass,
+    NodePool,
+    OpenLabels,
+    RuntimeClass,
+    Toleration,
+    distinct,
+)
 from webhook.model.pod import Pod
 from webhook.model.requirements import demand_of, is_compared
-from webhook.model.selectors import Expression, Operator, Term
+from webhook.model.selectors import Expression, Operator, Term, contradicts
 
 Mask = int
 """A set of nodes."""
 
 NAME_FIELD = "metadata.name"
 """The only field of a node that a pod can select by. No label has this key."""
+_HOSTNAME = "kubernetes.io/hostname"
 
 _MOST_ANSWERS = 256
 """Most answers that a table keeps."""
 _MOST_TOLERATIONS = 32
-"""Most tolerations, or values of a label, of a pod whose answer is kept."""
+"""Most tolerations of a pod whose answer is kept."""
 
 _Answer = TypeVar("_Answer")
 
@@ -265,8 +276,47 @@ class NodeTable:
         return self.kept((mask, "rooms", *amounts.items()), found)
 
 
+class _Saying(NamedTuple):
+    """What a pool says of one label: its value, or what is known of it; `is_open`: it may have any other value."""
+
+    value: str | None
+    stated: tuple[Expression, ...] = ()
+    is_open: bool = False
+    models: frozenset[str] = frozenset()
+
+    def may_meet(self, wanted: Expression) -> bool:
+        if self.value is not None:
+            return wanted.accepts(self.value)
+        if self.stated:
+            return not contradicts(self.stated, wanted)
+        if not self.is_open:
+            return wanted.accepts(None)
+        if wanted.key == _HOSTNAME:  # each node has its own
+            return wanted.operator in (Operator.EXISTS, Operator.NOT_IN)
+        named = [GPUS.models_at(wanted.key, value) for value in wanted.values] if wanted.operator == Operator.IN else []
+        return not named or not self.models or any(not one or one & self.models for one in named)
+
+
 class PoolTable(NodeTable):
-    """Pools, of whose labels some have no single value. There are few of them, so each is asked."""
+    """Pools, of whose labels some have no single value. Pools that say the same of a label are asked once."""
+
+    @cached_property
+    def _sayings(self) -> dict[str, Mapping[_Saying, Mask]]:
+        """What the pools say of labels that one of them names, as far as pods have asked."""
+        return {}
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        required = [one.key for node in self.nodes.values() if node.open for one in node.open.required]
+        return self._keys.union(required)
+
+    @cached_property
+    def _unnamed(self) -> Mapping[OpenLabels, Mask]:
+        """The pools by what they say of labels that none of them names."""
+        places: dict[OpenLabels, list[int]] = {}
+        for at, node in enumerate(self.nodes.values()):
+            places.setdefault(replace(node.open or OpenLabels(), required=()), []).append(at)
+        return {known: mask_of(found, len(self.nodes)) for known, found in places.items()}
 
     def label_values(self, key: str) -> Iterable[str]:
         known = [one for node in self.nodes.values() if node.open for one in node.open.required]
@@ -274,17 +324,30 @@ class PoolTable(NodeTable):
         return [*super().label_values(key), *listed]
 
     def labelled(self, key: str, values: Iterable[str | None]) -> Mask:
-        return self._meeting(Expression(key, Operator.IN, tuple(value for value in values if value is not None)))
+        return self.meeting([Expression(key, Operator.IN, tuple(value for value in values if value is not None))])
 
     def meeting(self, expressions: Iterable[Expression]) -> Mask:
-        return reduce(and_, map(self._meeting, expressions), self.everything)
+        mask = self.everything
+        for one in expressions:
+            wanted = one._replace(key=SAME_LABELS.get(one.key, one.key))
+            mask &= reduce(or_, [own for said, own in self._said_of(wanted.key) if said.may_meet(wanted)], 0)
+        return mask
 
-    def _meeting(self, wanted: Expression) -> Mask:
-        def found() -> Mask:
-            nodes = enumerate(self.nodes.values())
-            return mask_of([at for at, node in nodes if node.may_meet(wanted)], len(self.nodes))
+    def _said_of(self, key: str) -> Iterable[tuple[_Saying, Mask]]:
+        if key not in self._named:
+            return [(_Saying(None, (), _is_open(one, key), one.models), mask) for one, mask in self._unnamed.items()]
+        if key not in self._sayings:
+            places: dict[_Saying, list[int]] = {}
+            for at, node in enumerate(self.nodes.values()):
+                known = node.open or OpenLabels()
+                stated = tuple([one for one in known.required if one.key == key])
+                places.setdefault(_Saying(node.label(key), stated, _is_open(known, key), known.models), []).append(at)
+            self._sayings[key] = {said: mask_of(found, len(self.nodes)) for said, found in places.items()}
+        return self._sayings[key].items()
 
-        return self.kept(wanted, found) if len(wanted.values) <= _MOST_TOLERATIONS else found()
+
+def _is_open(known: OpenLabels, key: str) -> bool:
+    return any(matcher(glob).fullmatch(key) for glob in known.keys)
 
 
 def mask_of(places: Iterable[int], size: int) -> Mask:
@@ -309,6 +372,7 @@ def pool_table(pools: tuple[NodePool, ...], accelerators: Accelerators = BUILT_I
     return table({node.name: node for node in nodes})
 
 
+@lru_cache(maxsize=8192)
 def _node(pool: NodePool, accelerators: Accelerators) -> Node | None:
     """A node of the pool. Its name has a space, so that no node has the same name.
 

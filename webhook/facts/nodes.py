@@ -12,14 +12,12 @@ from typing import Any
 
 from webhook.gpus.gpu_names import INSTANCE_TYPE
 from webhook.gpus.gpu_shares import LACKING_UNITS, lacking_units, number_in
-from webhook.gpus.gpu_table import GPUS
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerator
 from webhook.model.globs import matcher
 from webhook.model.json_parts import listed, mapped
 from webhook.model.node import GPU_LABELS, GPU_NAME_LABELS, LAST_RESORT_LABELS, NodeClass, OpenLabels, Taint
 from webhook.model.requirements import is_compared, is_extended, rounded_up, thousandths_of
 from webhook.model.resource_slices import SliceDriver
-from webhook.model.selectors import Expression, Operator, contradicts
 from webhook.yaml_files.shipped_tables import read_table
 
 _TABLE: Mapping[str, list[dict[str, Any]]] = read_table(Path(__file__).with_name("data") / "node_states.yaml")
@@ -47,7 +45,6 @@ def maker_of(name: str, labels: Mapping[str, str]) -> str:
     return ""
 
 
-_HOSTNAME = "kubernetes.io/hostname"
 SAME_LABELS = {
     f"beta.{INSTANCE_TYPE.replace('node.', '')}": INSTANCE_TYPE,
     "beta.kubernetes.io/arch": "kubernetes.io/arch",
@@ -124,22 +121,6 @@ class Node:
     def label(self, key: str) -> str | None:
         place = self.keys.get(key)
         return None if place is None else self.values[place]
-
-    def may_meet(self, wanted: Expression) -> bool:
-        """Whether a label of the node meets an expression, or may meet it where its value is open."""
-        key = SAME_LABELS.get(wanted.key, wanted.key)
-        value = self.label(key)
-        if value is not None or self.open is None:
-            return wanted.accepts(value)
-        if stated := [one for one in self.open.required if one.key == key]:
-            return not contradicts(stated, wanted._replace(key=key))
-        if key == _HOSTNAME:  # each node has its own
-            return wanted.operator in (Operator.EXISTS, Operator.NOT_IN)
-        if not any(matcher(glob).fullmatch(key) for glob in self.open.keys):
-            return wanted.accepts(None)
-        models = self.open.models if wanted.operator == Operator.IN else frozenset[str]()
-        named = [GPUS.models_at(key, text) for text in wanted.values] if models else []
-        return not named or any(not one or one & models for one in named)
 
     def without_taints(self, keys: Container[str]) -> "Node":
         taints = tuple([taint for taint in self.kind.taints if taint.key not in keys])

@@ -62,8 +62,8 @@ class Cloud:
 
 def models_of(labels: Mapping[str, str]) -> frozenset[str]:
     """The GPU models of machines with these labels, by their type or else the name of the GPU; empty if unknown."""
-    keys = (INSTANCE_TYPE, *sorted(GPUS.keys - {INSTANCE_TYPE}))
-    return next(filter(None, (GPUS.models_at(key, labels[key]) for key in keys if key in labels)), frozenset())
+    named = sorted((key for key in labels if key in GPUS.keys), key=lambda key: (key != INSTANCE_TYPE, key))
+    return next(filter(None, (GPUS.models_at(key, labels[key]) for key in named)), frozenset())
 
 
 @cache
@@ -94,7 +94,7 @@ def cloud_of(group: str) -> Cloud | None:
     types = []
     for type_name, columns in _rows(table["types"][cloud["types"]]):
         labels = {label(column): value for column, value in columns.items() if column != _NUMBER}
-        labels |= dict.fromkeys(map(label, cloud["names"]), type_name)
+        labels |= dict.fromkeys(map(label, cloud["names"]), type_name) | dict.fromkeys(map(label, cloud["lacking"]))
         number = int(columns.get(_NUMBER) or labels.get(count) or 0) or None
         types.append(MachineType(labels, number, cloud["resources"][labels.get(vendor) or "nvidia"]))
     whole = {key: frozenset(filter(None, (one.labels.get(key) for one in types))) for key in map(label, cloud["whole"])}
