@@ -85,6 +85,12 @@ def in_turn(*pods: int) -> dict[str, Any]:
     return {"apiVersion": api, "kind": "JobSet", "metadata": {"name": "js"}, "spec": {"replicatedJobs": jobs}}
 
 
+def two_roles(gpus: int) -> dict[str, Any]:
+    """A service of models with one pod that fills caches and one that answers."""
+    spec = {"template": pod(gpus)["spec"], "prefill": {"template": pod(gpus)["spec"]}}
+    return {"apiVersion": "serving.kserve.io/v1alpha2", "kind": "LLMInferenceService", "spec": spec}
+
+
 @pytest.mark.parametrize("mode", ["warn", "enforce"])
 @pytest.mark.parametrize(
     ("raw", "pods", "said"),
@@ -288,6 +294,14 @@ def hpa(most: int) -> Scaler:
             id="an update with room for one pod more",
         ),
         pytest.param(in_turn(9, 12), [], "", id="jobs that follow each other"),
+        pytest.param(
+            two_roles(4),
+            [],
+            "a rolling update starts 2 pods more (maxSurge 25%), so 4 pods request 16 GPUs together; GPU quota "
+            "'team-vision' allows 12 GPUs in all, so new pods wait until old ones have ended. Set maxSurge: 0 in "
+            "rolloutStrategy",
+            id="updates with room for one of two",
+        ),
         pytest.param(deployment(4, 3), [], "", id="an update that nobody asked to start more"),
         pytest.param(
             deployment(1, 4),

@@ -226,8 +226,8 @@ class _Together:
         """That the pods are too many at a peak."""
         room = self.limit.hard - self.total(dict.fromkeys(peak.pods, 0))
         fits = int(room * peak.units // sum(self.each.get(path, 0) * pods for path, pods in peak.pods.items()))
-        excess, needed = self.excess(self.total(peak.pods)), peak.needed
-        tail = _tail(peak, fits, never_ends=needed is not None and self.total(needed) > self.limit.hard)
+        excess = self.excess(self.total(peak.pods))
+        tail = _tail(peak, fits, never_ends=any(self.total(one) > self.limit.hard for one in peak.needed))
         found = quota_wording.at_peak(self.quota, excess, peak.why, self.number(peak.pods), tail)
         return self.told(peak.why, (found, peak.remedy.format(fits)), self.outcomes)
 
@@ -273,7 +273,7 @@ def _not_now(  # noqa: PLR0913, PLR0917  # all that decides
         yield told(asks, whose, adds, pods.outcomes, "Free some")
     elif old is not None and asks <= limit.hard and _changes(pods, old):
         left = free - max(more, Fraction(0))
-        for peak in [one for one in peaks if one.needed is not None and pods.total(one.needed) - asks > left]:
+        for peak in [one for one in peaks if any(pods.total(each) - asks > left for each in one.needed)]:
             peaks.remove(peak)
             yield told(pods.total(peak.pods) - asks, f"{peak.why}, which requests", "", pods.outcomes, peak.remedy)
 
@@ -302,7 +302,7 @@ def _beyond_nodes(peak: Peak, one: TemplateOutcome, rule: ConfiguredRule, facts:
     fits = None if pod is None else facts.most_pods(pod)
     if fits is None or not max(pods, 1) <= fits < most:
         return
-    if peak.is_update and (peak.needed is None or peak.needed.get(one.template.path, 0) <= fits):
+    if peak.is_update and all(each.get(one.template.path, 0) <= fits for each in peak.needed):
         return
     gpus = counted(one.gpus * most, "GPU")
     found = (

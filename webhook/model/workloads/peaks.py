@@ -25,14 +25,14 @@ class Peak:
     """When an object runs up to `pods` at once, and the setting that helps, with {} for the number that fits.
 
     `units` are what the setting counts: pods, or groups of pods. `is_update`: for as long as an update lasts. `needed`:
-    the fewest pods at once without which the update waits for ever; None where old pods make room.
+    the fewest pods with which the update gets on. Without room for each of them it waits for ever.
     """
 
     why: str
     pods: Pods
     remedy: str
     is_update: bool = False
-    needed: Pods | None = None
+    needed: Sequence[Pods] = ()
     units: int = 1
 
 
@@ -131,7 +131,10 @@ _ROLLING: Mapping[tuple[str, str], _Row] = {
         *("*.deploymentStrategy", "rollingUpdate", "25%", "25%"),
         "Set its deploymentStrategy to Recreate, or maxSurge: 0, unless it runs on Knative",
     ),
-    ("serving.kserve.io", "LLMInferenceService"): (*("*", "rolloutStrategy", "25%", "25%"), "Set maxSurge: 0"),
+    ("serving.kserve.io", "LLMInferenceService"): (
+        *("*", "rolloutStrategy", "25%", "25%"),
+        "Set maxSurge: 0 in rolloutStrategy",
+    ),
 }
 """Group and kind -> place of the strategy, with * for the place of the pods, field in it, maxSurge and maxUnavailable
 where they are missing, remedy."""
@@ -163,7 +166,7 @@ def _updates(group: str, kind: str, raw: Mapping[str, Any], usual: Pods) -> Iter
         why, remedy = "starts a revision beside the last (Knative has no maxSurge)", "Leave room for both"
     if why:
         most_pods = {path: pods + -(-pods * percent // 100) for path, pods in usual.items()}
-        yield Peak(f"a rolling update {why}", most_pods, remedy, is_update=True, needed=most_pods)
+        yield Peak(f"a rolling update {why}", most_pods, remedy, is_update=True, needed=[most_pods])
     elif (group, kind) in _ROLLING and not any(path.endswith(".worker") for path in usual):
         yield from _rolling(raw, usual, _ROLLING[group, kind])
 
@@ -176,7 +179,8 @@ def _runs_on_knative(raw: Mapping[str, Any]) -> bool:
 def _rolling(raw: Mapping[str, Any], usual: Pods, row: _Row) -> Iterator[Peak]:
     place, field, usual_surge, usual_unavailable, remedy = row
     groups = replicas(mapped(raw, "spec")) if raw.get("kind") == "LeaderWorkerSet" else None
-    most, needed, never_ends, said = dict(usual), dict(usual), False, usual_surge
+    most, said = dict(usual), usual_surge
+    needed: list[Pods] = []
     for path, pods in usual.items():
         strategy = mapped(raw, *place.replace("*", path.removesuffix(".template")).split("."))
         if text(strategy, "type") in ("Recreate", "OnDelete"):
@@ -188,14 +192,15 @@ def _rolling(raw: Mapping[str, Any], usual: Pods, row: _Row) -> Iterator[Peak]:
             continue  # else old pods make room, and nobody asked for more
         said, each = surge, pods // times
         most[path] += each * min(more, times)
-        needed[path] += 0 if fewer else each
-        never_ends |= not fewer
+        needed += [] if fewer else [{**usual, path: pods + each}]
         if unavailable in (0, "0%") and not remedy.endswith("1"):
             remedy += ", with maxUnavailable: 1"
+    if groups and needed:  # a leader and its workers are of use only together
+        needed = [{path: pods + pods // groups for path, pods in usual.items()}]
     if most != usual:
         added = counted(sum(most.values()) - sum(usual.values()), "pod")
         why = f"a rolling update starts {added} more (maxSurge {said})"
-        yield Peak(why, most, remedy, is_update=True, needed=needed if never_ends else None)
+        yield Peak(why, most, remedy, is_update=True, needed=needed)
 
 
 def _share(value: object, of: int, *, is_rounded_up: bool) -> int | None:
