@@ -265,7 +265,7 @@ def test_the_webhook_may_read_of_tenants_only_what_counts_and_write_only_what_is
         "resourceclaims": ({"list", "watch"}, None),  # which GPUs pods ask for by name
         "resourceclaimtemplates": ({"list", "watch"}, None),
         "resourceslices": ({"list", "watch"}, None),
-        **dict.fromkeys(("nodepools", "ec2nodeclasses", "gcenodeclasses"), ({"list", "watch"}, None)),  # what may come
+        **dict.fromkeys(("nodepools", "ec2nodeclasses"), ({"list", "watch"}, None)),  # what may come
         "clusterpolicies": ({"list", "watch"}, None),  # which driver GPU Operator is to install
         "nvidiadrivers": ({"list", "watch"}, None),
         "mutatingwebhookconfigurations": ({"get", "update"}, ["gpu-policy"]),

@@ -154,7 +154,6 @@ CLASSES = {
     ("resource.k8s.io", "resourceslices"),
     ("karpenter.sh", "nodepools"),
     ("karpenter.k8s.aws", "ec2nodeclasses"),
-    ("karpenter.k8s.gcp", "gcenodeclasses"),
 }
 SCALERS = {("autoscaling", "horizontalpodautoscalers"), ("keda.sh", "scaledobjects")}
 READ = {("", "nodes"), ("", "pods"), *CLASSES, *SCALERS, *((kind.group, kind.resource) for kind in WORKLOADS.values())}

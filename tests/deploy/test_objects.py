@@ -93,7 +93,6 @@ READING = {
         "resourceslices",
         "nodepools",
         "ec2nodeclasses",
-        "gcenodeclasses",
         "clusterpolicies",
         "nvidiadrivers",
     )

@@ -26,7 +26,6 @@ OTHERS_FOLLOWED = "; ".join(
         "resourceslices",
         "nodepools",
         "ec2nodeclasses",
-        "gcenodeclasses",
         "clusterpolicies",
         "nvidiadrivers",
     )

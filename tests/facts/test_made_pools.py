@@ -20,6 +20,8 @@ from webhook.gpus.gpu_names import INSTANCE_TYPE
 from webhook.gpus.machine_types import cloud_of, machine_table, models_of
 from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.cluster_settings import PoolSettings
+from webhook.rules import schedulable
+from webhook.rules.rule_settings import Mode
 
 AWS = "karpenter.k8s.aws"
 OPERATORS = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]
@@ -136,6 +138,13 @@ def test_a_change_of_a_node_pool_is_a_change_of_its_pools_and_a_count_of_its_nod
     changed = snapshot.with_class("node_pools", node_pool(["instance-family In g6"]))
     assert (offered(snapshot.made), offered(changed.made)) == ({"A10G"}, {"L4"})
     assert changed.without_class("node_pools", "gpu").made == ()
+
+
+@golden
+def test_a_pod_is_told_who_may_make_a_node_for_it(select, more, said):
+    facts = known(node_pool(["instance-family In g5", *more]), nodes=[node("cpu", capacity={"cpu": "4"})])
+    (advice,) = schedulable.validate(asking(select=select), schedulable.Settings(mode=Mode.WARN), facts)
+    assert str(advice) == f"spec: no node of today fits it (1 nvidia.com/gpu){said}"
 
 
 def test_node_pools_and_their_classes_are_followed(server, tmp_path):

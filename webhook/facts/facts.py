@@ -32,7 +32,7 @@ from webhook.model.requirements import (
     selector_of,
 )
 from webhook.model.resource_slices import NVIDIA, DeviceClass
-from webhook.model.selectors import Operator
+from webhook.model.selectors import Expression, Operator
 
 
 class ImageSource(Protocol):
@@ -143,6 +143,12 @@ class ClusterFacts:
         unknown amount, as in a node pool, is enough.
         """
         return self._classes(NodeTable.feasible_nodes, pod)
+
+    def label_to_come(self, pod: Pod) -> str:
+        """A label that the pod requires and nodes get once they exist, so that Karpenter makes none for it."""
+        known = {one.key for template in self.cluster.node_pools.values() for one in template.stated}
+        required = (one.key for one in _required_of(pod) if one.key.startswith(_LATER) and not one.accepts(None))
+        return next((key for key in required if key not in known), "")
 
     def knows_nodes(self) -> bool:
         """Whether any node is known; pools alone do not count."""
@@ -329,13 +335,21 @@ _NAMES = frozenset((NVIDIA_PRODUCT, AMD_PRODUCT, INTEL_PRODUCT, *AUTOSCALED))
 """Labels whose values are always the model of the GPU. What people write into labels of their own may mean more."""
 
 
+_LATER = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "feature.node.kubernetes.io/")
+"""Prefixes of labels that software gives nodes once they exist."""
+
+
+def _required_of(pod: Pod) -> list[Expression]:
+    """What every node of a pod has to meet, whichever of its terms it meets."""
+    of_terms = [set(term.expressions) for term in living_terms(pod)]
+    return [*selector_of(pod), *(sorted(set.intersection(*of_terms)) if of_terms else ())]
+
+
 def _gpu_names(pod: Pod, classes: Sequence[NodeClass]) -> dict[str, str]:
     """The labels that name the GPU of a node made for this pod: by its selection, and what all such nodes have."""
-    of_terms = [set(term.expressions) for term in living_terms(pod)]
-    required = [*selector_of(pod), *(set.intersection(*of_terms) if of_terms else ())]
     names = {
         one.key: one.values[0]
-        for one in required
+        for one in _required_of(pod)
         if one.key in _NAMES and one.operator == Operator.IN and len(one.values) == 1
     }
     existing = [one.labels for one in classes if one.count] if names else []

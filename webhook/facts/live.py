@@ -32,7 +32,6 @@ SLICES = "resourceslices"
 MAKERS = {
     "node_pools": ("/apis/karpenter.sh/v1/nodepools", "/apis/karpenter.sh/v1beta1/nodepools"),
     "ec2_node_classes": ("/apis/karpenter.k8s.aws/v1/ec2nodeclasses", "/apis/karpenter.k8s.aws/v1beta1/ec2nodeclasses"),
-    "gce_node_classes": ("/apis/karpenter.k8s.gcp/v1alpha1/gcenodeclasses",),
     "cluster_policies": ("/apis/nvidia.com/v1/clusterpolicies",),
     "nvidia_drivers": ("/apis/nvidia.com/v1alpha1/nvidiadrivers",),
 }

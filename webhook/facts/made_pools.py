@@ -40,47 +40,38 @@ _EKS_DRIVERS = {
     for release in releases
 }
 """Alias of an image of Amazon EKS -> its NVIDIA driver."""
+_GPU_NAMES = frozenset(GPU_NAME_LABELS)
 _MOST_UNKNOWN = 32
 """Values that a NodePool lists and the table lacks, up to which each gets a pool; more get one together."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClassSays:
-    """What an EC2NodeClass or GCENodeClass says of its nodes besides; nothing if the class is not known.
+    """What an EC2NodeClass says of its nodes besides; nothing if the class is not known.
 
     `driver` is the NVIDIA driver in their image, empty if it is not known. `labels_more`: a script gives them labels.
     """
 
     driver: str = ""
     labels_more: bool = False
-    taints: tuple[Taint, ...] = ()
 
 
 UNKNOWN_CLASS = NodeClassSays()
 
 
 def node_class_from_raw(raw: object) -> tuple[str, NodeClassSays] | None:
-    """Read an EC2NodeClass or GCENodeClass of any shape. None where it has no name."""
-    name, spec = text(raw, "metadata", "name"), mapped(raw, "spec")
-    script, terms = text(spec, "userData"), [text(term, "alias") for term in listed(spec, "amiSelectorTerms")]
-    drivers = {_EKS_DRIVERS.get(alias, "") for alias in terms} if not script else set()
-    return (
-        (
-            name,
-            NodeClassSays(
-                drivers.pop() if len(drivers) == 1 else "",
-                labels_more="node-labels" in script or "nodeLabels" in script,
-                taints=(Taint("nvidia.com/gpu", "present", "NoSchedule"),) if spec.get("autoGPUTaint") is True else (),
-            ),
-        )
-        if name
-        else None
-    )
+    """Read an EC2NodeClass of any shape. None where it has no name."""
+    name, script = text(raw, "metadata", "name"), text(raw, "spec", "userData")
+    aliases = [text(term, "alias") for term in listed(raw, "spec", "amiSelectorTerms")]
+    driver = _EKS_DRIVERS.get(aliases[0], "") if len(aliases) == 1 and not script else ""
+    labels_more = "node-labels" in script or "nodeLabels" in script
+    return (name, NodeClassSays(driver, labels_more)) if name else None
 
 
 @dataclass(frozen=True)
 class NodeTemplate:
-    """What a NodePool says of its nodes. `group` is the API group of their node class, `node_class` its kind and name.
+    """What a NodePool says of its nodes. `group` is the API group of their node class, `ec2_class` the name of their
+    EC2NodeClass.
 
     `stated` are its labels and requirements. `limits` are in the units of `demand_of`. `faults` are messages about
     parts that could not be read; with any of them, which GPUs its nodes have is unknown.
@@ -88,7 +79,7 @@ class NodeTemplate:
 
     name: str
     group: str
-    node_class: tuple[str, str]
+    ec2_class: str
     stated: tuple[Expression, ...]
     taints: tuple[Taint, ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
@@ -152,7 +143,7 @@ def node_pool_from_raw(raw: object) -> tuple[str, NodeTemplate] | None:
     return name, NodeTemplate(
         name,
         group,
-        (kind, text(ref, "name")),
+        text(ref, "name") if kind == "EC2NodeClass" else "",
         tuple(stated),
         tuple(Taint(*one) for one in repelling),
         tuple(limits),
@@ -235,7 +226,7 @@ def _pool(template: NodeTemplate, says: NodeClassSays, machine: MachineType, kin
     return NodePool(
         f"{template.name} ({kind})",
         tuple(sorted(labels.items())),
-        (*template.taints, *(one for one in says.taints if one not in template.taints)),
+        template.taints,
         frozenset({machine.resource}),
         machine.gpus,
         members=((NODE_POOL_LABEL, template.name),),
@@ -251,28 +242,24 @@ def _open_keys(group: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def known_pools(declared: tuple[NodePool, ...], made: tuple[NodePool, ...]) -> tuple[NodePool, ...]:
-    """The pools of a policy, and those of NodePools. A declared pool with the name of a NodePool, or with its label, is
-    that NodePool: it wins where it says more than the driver, and else the NodePool says which GPUs there are.
+    """The pools of a policy, and those of NodePools. Declared pools with the name of a NodePool, or with its label, are
+    that NodePool. They win, but if a declared pool says no GPU and no next driver, the NodePool says the GPUs.
     """
-    names = [dict(pool.labels).get(NODE_POOL_LABEL, pool.name) for pool in declared]
-    of = [(dict(pool.members)[NODE_POOL_LABEL], pool) for pool in made]
+    own = [(dict(pool.labels).get(NODE_POOL_LABEL, pool.name), pool) for pool in declared]
+    names, known = [name for name, _ in own], {dict(pool.members)[NODE_POOL_LABEL] for pool in made}
     partial = {
         name: pool
-        for name, pool in zip(names, declared, strict=True)
-        if names.count(name) == 1 and pool.next is None and not _names_gpus(pool) and any(name == one for one, _ in of)
+        for name, pool in own
+        if name in known and names.count(name) == 1 and pool.next is None and not dict(pool.labels).keys() & _GPU_NAMES
     }
-    return (
-        *(pool for name, pool in zip(names, declared, strict=True) if name not in partial),
-        *(
-            _completed(pool, partial[name]) if name in partial else pool
-            for name, pool in of
-            if name in partial or name not in names
-        ),
-    )
-
-
-def _names_gpus(pool: NodePool) -> bool:
-    return any(key in GPU_NAME_LABELS for key, _ in pool.labels)
+    found = [pool for name, pool in own if name not in partial]
+    for pool in made:
+        name = dict(pool.members)[NODE_POOL_LABEL]
+        if name in partial:
+            found.append(_completed(pool, partial[name]))
+        elif name not in names:
+            found.append(pool)
+    return tuple(found)
 
 
 def _completed(pool: NodePool, own: NodePool) -> NodePool:

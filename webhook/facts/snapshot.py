@@ -60,7 +60,6 @@ class Snapshot:
     node_pools: Mapping[str, NodeTemplate] = field(default_factory=dict)
     """The NodePools of Karpenter by name."""
     ec2_node_classes: Mapping[str, NodeClassSays] = field(default_factory=dict)
-    gce_node_classes: Mapping[str, NodeClassSays] = field(default_factory=dict)
     made: tuple[NodePool, ...] = ()
     """The nodes that NodePools may make with their node classes."""
     runtimes: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
@@ -80,7 +79,6 @@ class Snapshot:
         slices: Iterable[object] = (),
         node_pools: Iterable[object] = (),
         ec2_node_classes: Iterable[object] = (),
-        gce_node_classes: Iterable[object] = (),
         cluster_policies: Iterable[object] = (),
         nvidia_drivers: Iterable[object] = (),
         *,
@@ -94,7 +92,6 @@ class Snapshot:
             device_classes,
             node_pools,
             ec2_node_classes,
-            gce_node_classes,
             cluster_policies,
             nvidia_drivers,
         )
@@ -166,10 +163,8 @@ class Snapshot:
         return changed if parts.keys().isdisjoint(MAKING_KINDS) else replace(changed, made=tuple(changed._made()))
 
     def _made(self) -> Iterator[NodePool]:
-        classes = {"EC2NodeClass": self.ec2_node_classes, "GCENodeClass": self.gce_node_classes}
         for _, template in sorted(self.node_pools.items()):
-            kind, name = template.node_class
-            yield from pools_of(template, classes.get(kind, {}).get(name, UNKNOWN_CLASS))
+            yield from pools_of(template, self.ec2_node_classes.get(template.ec2_class, UNKNOWN_CLASS))
 
     def with_classes(self, kind: str, raws: Iterable[object] | None) -> "Snapshot":
         """The snapshot with all classes of a kind, a key of `_CLASSES`; None where DeviceClasses are not known."""
@@ -301,7 +296,6 @@ _CLASSES: Mapping[str, Callable[[object], tuple[str, object] | None]] = {
     "device_classes": device_class_from_raw,
     "node_pools": node_pool_from_raw,
     "ec2_node_classes": node_class_from_raw,
-    "gce_node_classes": node_class_from_raw,
     "cluster_policies": named_driver_object,
     "nvidia_drivers": named_driver_object,
 }
@@ -309,7 +303,6 @@ _CLASSES: Mapping[str, Callable[[object], tuple[str, object] | None]] = {
 MAKING_KINDS = {
     "node_pools": ("karpenter.sh", "NodePool"),
     "ec2_node_classes": ("karpenter.k8s.aws", "EC2NodeClass"),
-    "gce_node_classes": ("karpenter.k8s.gcp", "GCENodeClass"),
 }
 """What says which nodes Karpenter may make: part of a snapshot -> API group and kind."""
 FOLLOWED_KINDS = {

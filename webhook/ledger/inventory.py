@@ -38,13 +38,12 @@ _READ_KINDS = (
     SLICE,
     "NodePool",
     "EC2NodeClass",
-    "GCENodeClass",
     "ClusterPolicy",
     "NVIDIADriver",
     "Pod",
 )
-OBJECT_KINDS = (*_READ_KINDS, "AKSNodeClass", "NodeClass")
-"""Kinds of the objects that belong to an inventory; classes of AKS and of EKS Auto Mode say nothing that rules ask."""
+OBJECT_KINDS = (*_READ_KINDS, "AKSNodeClass", "GCENodeClass", "NodeClass")
+"""Kinds of the objects that belong to an inventory; node classes of other clouds say nothing that rules ask."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cache, partial
 from itertools import islice
 
+from webhook.gpus.gpu_names import AUTOSCALED
 from webhook.model.claims import ClaimObject, claims_of
 from webhook.model.node import NodeClass, NodeClassState, makers_of
 from webhook.model.pod import Pod
@@ -90,8 +91,14 @@ def _on_nodes(pod: Pod, feasible: Sequence[NodeClass], facts: Facts) -> Iterator
         yield Advice("spec", found, "Wait; the taint goes away by itself", follows_nodes=True)
     elif maker := makers_of(feasible):
         asks = few([asked(name, count) for name, count in pod.gpus.items()])
-        found = f"no node of today fits it ({asks}); one that {maker} makes may"
-        yield Advice("spec", found, f"If none comes, see which nodes {maker} may make", follows_nodes=True)
+        found, remedy = f"no node of today fits it ({asks})", f"If none comes, see which nodes {maker} may make"
+        if all(one.pool for one in feasible) and (key := facts.label_to_come(pod)):
+            names = {f"{name}={one.labels[name]}" for one in feasible for name in AUTOSCALED if name in one.labels}
+            found += f", and {maker} makes none for {cut(key)}, a label that nodes get once they exist"
+            remedy = f"Select {few(sorted(names)) if names else 'a label that autoscalers know'} instead"
+        else:
+            found += f"; one that {maker} makes may"
+        yield Advice("spec", found, remedy, follows_nodes=True)
 
 
 def _is_serving(nodes: NodeClass) -> bool:
