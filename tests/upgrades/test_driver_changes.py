@@ -1,26 +1,34 @@
 """What the author of a ClusterPolicy or NVIDIADriver is told: which nodes change, what breaks, what is not known."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+from werkzeug.test import Client
 
-from tests.build import policies
+from tests.build import policies, policy_file, request, review
 from tests.golden import golden
 from tests.upgrades.generated import Cluster, cluster
 from tests.upgrades.plans import CREATED, DEFAULTS
 from tests.upgrades.test_changes import CUDA_12, KINDS, UNKNOWN, nodes, pod
 from tests.upgrades.test_plan_and_audit import SEEDS, driver_findings, findings_by_size, selects_drivers, unseen
+from webhook.admission import phases
 from webhook.audit.documents import Document
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.ledger_store import LedgerError
 from webhook.model.shape import ShapeError
 from webhook.outcome import Outcome
+from webhook.policy.loader import load
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import WorkloadsMode
+from webhook.replica.replica import Replica
 from webhook.upgrades.driver_changes import DriverJudge
+from webhook.yaml_files.file_errors import FileErrors
 
 Raw = dict[str, Any]
 NOW = CREATED.timestamp()
@@ -213,3 +221,70 @@ def test_the_warning_counts_what_an_audit_refuses_after_the_change(seed: int, po
     counted = re.search(r": (\d+) workloads? of team breaks?", str(outcome.warnings))
     assert int(counted[1] if counted else 0) == len(after - before)
     assert driver_findings(objects, then.facts, rules)
+
+
+EXCEPTION = """\
+apiVersion: gpupolicy.dev/v1alpha1
+kind: GPUPolicyExceptions
+metadata: {name: _exceptions}
+spec:
+  exceptions:
+  - {name: volta-goes, namespaces: [any], match: %s, rules: [%s], until: "2026-04-01", reason: r, ticket: OPS-1}
+"""
+
+
+@golden
+def test_an_exception_that_names_the_kind_lets_a_driver_through(
+    tmp_path: Path, match: str, rule: str, is_let_through: bool
+) -> None:
+    rules: dict[str, Any] = {"tolerations": {}, "cudaDriver": {}, "gpuLimits": {}}
+    (tmp_path / "_default.yaml").write_text(policy_file(rules, drivers={"mode": "enforce"}))
+    (tmp_path / "_exceptions.yaml").write_text(EXCEPTION % (match, rule))
+    using = load(tmp_path)
+    outcome = judge(*RUNNING).outcome(nvidia_driver("590.44.01", "volta"), None, using, facts_of("v2"), NOW)
+    assert outcome is not None
+    assert (not outcome.refusals) is is_let_through
+    until = "; admitted until 2026-04-01 by exception volta-goes, OPS-1."
+    assert [until in one for one in outcome.warnings] == [True, True] * is_let_through
+
+
+def test_the_mode_stands_in_the_default_only(tmp_path: Path) -> None:
+    (tmp_path / "_default.yaml").write_text(policy_file({}))
+    assert load(tmp_path).drivers is WorkloadsMode.WARN
+    (tmp_path / "team.yaml").write_text(policy_file({}, name="team", drivers={"mode": "enforce"}))
+    with pytest.raises(FileErrors, match="what happens to changes of drivers are the same in all namespaces"):
+        load(tmp_path)
+
+
+@golden
+def test_pods_are_warned_of_the_driver_that_their_nodes_will_get(cluster: str, others: list[Raw], told: str) -> None:
+    """A pod of pool v, until the nodes have it; nothing is said of a driver that is not rolled out, or runs the pod."""
+    answer = phases.validate(
+        request(pod("v", CUDA_12, "v")), policies({"cudaDriver": {}}), facts_of(cluster, others), NOW
+    )
+    assert answer.answer.is_allowed
+    assert [told in one for one in answer.answer.warnings] == [True] * bool(told)
+
+
+def test_a_replica_answers_for_driver_objects_alone(tmp_path: Path) -> None:
+    """Of CREATE and UPDATE, by the pods of its inventory, in a dry run alike."""
+    inventory, folder = tmp_path / "inventory.json", tmp_path / "policies"
+    folder.mkdir()
+    (folder / "_default.yaml").write_text(policy_file({"tolerations": {}}, drivers={"mode": "enforce"}))
+    inventory.write_text(json.dumps({"kind": "List", "items": [*nodes(2, *KINDS["v"], "v"), *RUNNING]}))
+    replica = Replica(folder, inventory)
+    with closing(replica):
+
+        def allowed(raw: Raw, operation: str = "CREATE", **parts: Any) -> bool:
+            answer = Client(replica).post("/drivers", json=review(raw, operation, namespace="", **parts))
+            return bool(answer.get_json()["response"]["allowed"])
+
+        breaking, harmless = cluster_policy("590.44.01"), cluster_policy("580.95.05")
+        assert not allowed(breaking)
+        assert not allowed(breaking, dryRun=True)
+        assert not allowed(breaking, "UPDATE", old=harmless)
+        assert allowed(breaking, "UPDATE", old=breaking)
+        assert allowed(breaking, subResource="status")
+        assert allowed({**breaking, "apiVersion": "kyverno.io/v1"})
+        assert allowed({**breaking, "kind": "GPUCluster"})
+        assert allowed(harmless)

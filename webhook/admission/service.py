@@ -122,18 +122,13 @@ class _ImagesOfReview:
             return self._images.info(text, asker, looks_up=not self._is_dry_run)
 
 
-JudgeDriver = Callable[..., Outcome | None]
-"""Judges an object that changes the driver of nodes, by the object, its state before, the policies, facts and time, and
-within so many `seconds`; None if it changes nothing. Raises ShapeError."""
-
-
 class Service:
     """One replica: the policies and facts that it decides with, and whether it is ready.
 
     Without `images` nothing is looked up in registries. Without `ledgers` no pod gets an entry in a quota. `clock`
     tells the seconds since 1970, by which exceptions begin and end. `listeners` hear the decisions of the validating
-    phase. `pods` reads the pods that claims are made for; without it, no claim gets the exceptions of its pod. Without
-    `judge_driver` every change of drivers is allowed.
+    phase. `pods` reads the pods that claims are made for; without it, no claim gets the exceptions of its pod.
+    `judge_driver` judges an object that changes drivers, by the arguments of `DriverJudge.outcome`.
     """
 
     def __init__(  # noqa: PLR0913  # what a replica decides with
@@ -147,7 +142,7 @@ class Service:
         clock: Callable[[], float] = time.time,
         listeners: Sequence[DecisionListener] = (),
         pods: PodsOfClaims | None = None,
-        judge_driver: JudgeDriver = lambda *_, **__: None,
+        judge_driver: Callable[..., Outcome | None] = lambda *_, **__: None,
     ) -> None:
         self._clock = clock
         self._judge_driver = judge_driver
@@ -220,12 +215,7 @@ class Service:
     def drivers(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer for a ClusterPolicy or NVIDIADriver. Workloads are read and judged within the time that is left."""
         raw, old = review.object, review.old_object if review.operation == "UPDATE" else None
-        if (
-            raw is None
-            or review.operation not in ("CREATE", "UPDATE")
-            or review.subresource
-            or not is_driver_object(raw)
-        ):
+        if not is_driver_object(raw) or review.operation not in ("CREATE", "UPDATE") or review.subresource:
             return phases.UNCONCERNED
         known = self._with_images(facts, replace(review, is_dry_run=True), budget)  # no look-up for each image
         with budget.waiting():

@@ -173,8 +173,7 @@ class ReviewContext:
     scalers: Mapping[str, Sequence[Scaler]] = field(default_factory=dict)
     """Namespace -> what scales workloads there, among the reviewed objects."""
     drivers: Callable[..., Outcome | None] = lambda *_: None
-    """Judges an object that changes the driver of nodes: by the object, its stored state (None), policies, facts and
-    time."""
+    """Judges an object that changes the driver of nodes: by the object, policies, facts and time."""
 
     def around(self, namespace: str) -> engine.Around:
 
@@ -267,7 +266,7 @@ def review_object(
     """
     where, name = namespace_of(document, namespace), _name(document)
     if is_driver_object(document.object):
-        judged = context.drivers(document.object, None, context.policies, context.facts, context.now)
+        judged = context.drivers(document.object, context.policies, context.facts, context.now)
         return ReviewedObject(document, "", name, None, () if judged is None else judged.findings)
     context = replace(context, facts=replace(context.facts, asker=where))
     held = context.in_force(where, document.object, document.kind)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.commands.inputs import fail, inventory_of, kept_in, load_policies, manifests_of, shown_progress
+from webhook.commands.inputs import fail, inventory_of, load_policies, manifests_of, shown_progress
 from webhook.commands.options import IMAGE_RESULTS, PATH, SourceOptions, source_options
 
 if TYPE_CHECKING:
@@ -129,17 +129,11 @@ def _plan(asked: PlanOptions) -> "DriverPlan":
     if not (drivers or asked.set or asked.retire or asked.add or asked.matrix):
         unread = [str(one) for one in manifests if not isinstance(one, Document)]
         fail("\n".join([*unread, _NO_CHANGE]))
-    objects: list[Document] = []
     with shown_progress(is_shown=asked.cluster) as on_progress:
         source = (
             _of_cluster(asked, policies, manifests, on_progress)
             if asked.inventory is None
-            else of_objects(
-                inventory_of(asked.inventory, policies.accelerators, kept_in(objects)).facts,
-                objects,
-                manifests,
-                asked.default_namespace,
-            )
+            else _of_inventory(asked.inventory, policies, manifests, asked.default_namespace)
         )
         now = datetime.now(UTC) if source.now is None else datetime.fromtimestamp(source.now, UTC)
         cluster = _changed(source.background.facts, policies, asked, now, drivers)
@@ -147,17 +141,25 @@ def _plan(asked: PlanOptions) -> "DriverPlan":
         return plan_of(request, source.documents, source.owners, images)
 
 
-def of_objects(
-    facts: "ClusterFacts", objects: "list[Document]", manifests: "list[Document | DocumentError]", namespace: str
+def _of_inventory(
+    path: Path, policies: "PolicySet", manifests: "list[Document | DocumentError]", namespace: str
 ) -> "ObjectSource":
-    """The objects of an inventory, and manifests; owners come before what they own."""
+    """The pods and all objects but nodes and classes of an inventory, and manifests; owners come first."""
     from webhook.audit.documents import Document
     from webhook.audit.object_sources import Background, of_files
     from webhook.model.workloads import is_pod
 
+    objects: list[Document] = []
+
+    def keep(kind: str, raw: Any) -> None:
+        version = raw.get("apiVersion", "v1" if kind == "Pod" else "") if isinstance(raw, dict) else ""
+        if version:
+            objects.append(Document("", len(objects) + 1, 0, {**raw, "apiVersion": version, "kind": kind}))
+
+    found = inventory_of(path, policies.accelerators, keep)
     everything = [*manifests, *_unreplaced(objects, manifests, namespace)]
     documents = sorted(everything, key=lambda one: isinstance(one, Document) and is_pod(one.api_version, one.kind))
-    source = of_files(documents, namespace, Background(facts))
+    source = of_files(documents, namespace, Background(found.facts))
     kept = {id(one) for one in documents}
     for one in objects:
         if id(one) not in kept:
@@ -223,11 +225,13 @@ def _changed(
         except ValueError as error:
             faults.append(str(document.error(str(error))))
             continue
+        for note in wanted.notes or (() if wanted.change else ("gives no node another driver",)):
+            said = str(document.error(f"{one.title}: {note}"))
+            if wanted.notes and not wanted.change:
+                faults.append(said)
+            else:
+                click.echo(f"note: {said}", err=True)
         changes += () if wanted.change is None else (wanted.change,)
-        faults += [str(document.error(f"{one.title}: {wanted.fault}"))] if wanted.fault else []
-        unchanged = () if wanted.change or wanted.fault or wanted.notes else ("gives no node another driver",)
-        for note in (*wanted.notes, *unchanged):
-            click.echo(f"note: {document.error(f'{one.title}: {note}')}", err=True)
     try:
         changes += changes_of(asked.set, asked.retire, known)
         for note in filter(None, (change.note for change in changes)):

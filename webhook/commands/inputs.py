@@ -108,18 +108,6 @@ def inventory_of(
     return found
 
 
-def kept_in(objects: "list[Document]") -> Callable[[str, Any], None]:
-    """Keeps the objects of an inventory as a cluster has them."""
-    from webhook.audit.documents import Document
-
-    def keep(kind: str, raw: Any) -> None:
-        version = raw.get("apiVersion", "v1" if kind == "Pod" else "") if isinstance(raw, dict) else ""
-        if version:
-            objects.append(Document("", len(objects) + 1, 0, {**raw, "apiVersion": version, "kind": kind}))
-
-    return keep
-
-
 def refuse_two_sources(inventory: Path | None, *, is_cluster_named: bool) -> None:
     """Exit with status 2 if both sources of facts are named."""
     if inventory is not None and is_cluster_named:
@@ -127,22 +115,15 @@ def refuse_two_sources(inventory: Path | None, *, is_cluster_named: bool) -> Non
 
 
 def background_of(
-    inventory: Path | None,
-    kubeconfig: str | Path | None,
-    accelerators: Accelerators,
-    context: str | None = None,
-    on_object: Callable[[str, Any], object] = lambda _kind, _object: None,
+    inventory: Path | None, kubeconfig: str | Path | None, accelerators: Accelerators, context: str | None = None
 ) -> "Background":
-    """What a file or a cluster says; nothing without either. Exits with status 2 if it cannot be read.
-
-    `on_object` is called with the objects of a file.
-    """
+    """What a file or a cluster says; nothing without either. Exits with status 2 if it cannot be read."""
     from webhook.audit.object_sources import Background, read_background
 
     asks_a_server = kubeconfig is not None or context is not None
     refuse_two_sources(inventory, is_cluster_named=asks_a_server)
     if inventory is not None:
-        found = inventory_of(inventory, accelerators, on_object)
+        found = inventory_of(inventory, accelerators)
         return Background(found.facts, found.pods, tuple(found.pods.seen()))
     if not asks_a_server:
         return Background()

@@ -4,22 +4,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from webhook.commands.cuda_plan import of_objects
-from webhook.commands.inputs import background_of, kept_in, load_policies, manifests_of, server_of
+from webhook.commands.inputs import background_of, load_policies, manifests_of, server_of
 from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES, STRICT
-
-if TYPE_CHECKING:
-    from webhook.audit.documents import Document
-    from webhook.facts.facts import ClusterFacts
-    from webhook.outcome import Outcome
-    from webhook.policy.policy_set import PolicySet
-
-_SECONDS = 600.0
-"""Longest time to read and judge the pods of a cluster for one object."""
 
 
 @click.command()
@@ -51,11 +41,10 @@ def review(
     from webhook.audit.object_sources import of_files
 
     policy_set = load_policies(policies)
-    objects: list[Document] = []
-    background = background_of(inventory, kubeconfig, policy_set.accelerators, on_object=kept_in(objects))
+    background = background_of(inventory, kubeconfig, policy_set.accelerators)
     source = of_files(manifests_of(paths, is_strict=strict), namespace, background)
     context = source.context(policy_set, str(policies))
-    context = replace(context, drivers=_judge(objects, kubeconfig, namespace))
+    context = replace(context, drivers=_judge(inventory, kubeconfig))
     reviewed = review_objects.review(source.documents, namespace, context)
     if output == "json":
         click.echo(review_formats.render_json(reviewed), nl=False)
@@ -72,17 +61,13 @@ def review(
     sys.exit(reviewed.exit_status)
 
 
-def _judge(objects: "list[Document]", kubeconfig: Path | None, namespace: str) -> "Callable[..., Outcome | None]":
-    """Judges a ClusterPolicy or NVIDIADriver by the objects of an inventory, or the pods of a cluster."""
+def _judge(inventory: Path | None, kubeconfig: Path | None) -> Callable[..., Any]:
+    """Judges a ClusterPolicy or NVIDIADriver by the workloads of the inventory, or by the pods of the cluster."""
 
-    def judged(raw: Any, old: Any, policies: "PolicySet", facts: "ClusterFacts", now: float) -> "Outcome | None":
-        from webhook.upgrades.driver_changes import DriverJudge, pods_of
+    def judged(raw: Any, policies: Any, facts: Any, now: float) -> Any:
+        from webhook.upgrades.driver_changes import judge_by
 
-        if kubeconfig is not None:
-            judge = DriverJudge(pods_of(server_of(str(kubeconfig), None), policies.accelerators))
-        else:
-            source = of_objects(facts, objects, [], namespace)
-            judge = DriverJudge(lambda _seconds: source.documents, lambda: source.owners)
-        return judge.outcome(raw, old, policies, facts, now, seconds=_SECONDS)
+        source = server_of(str(kubeconfig), None) if kubeconfig is not None else inventory
+        return judge_by(source, policies.accelerators).outcome(raw, None, policies, facts, now)
 
     return judged

@@ -126,35 +126,28 @@ def named_driver_object(raw: object) -> tuple[str, DriverObject] | None:
     return None
 
 
-@dataclass(frozen=True)
-class DriverRoles:
-    """Which of the driver objects of a cluster installs the driver of which nodes.
+def driven_nodes(
+    objects: Collection[DriverObject], table: NodeTable
+) -> tuple[dict[DriverObject, Mask], dict[DriverObject, tuple[DriverObject, Mask]]]:
+    """The nodes of each object that installs a driver; and for an object another one that selects some of its nodes.
 
-    `nodes` has the nodes of each object that installs a driver. `conflicts` has for an object another one that selects
-    some of its nodes, and these. `ruling` is the ClusterPolicy because of which NVIDIADrivers do nothing.
+    NVIDIADrivers install none while a ClusterPolicy does.
     """
-
-    nodes: Mapping[DriverObject, Mask]
-    conflicts: Mapping[DriverObject, tuple[DriverObject, Mask]]
-    ruling: DriverObject | None = None
-
-    @classmethod
-    def of(cls, objects: Collection[DriverObject], table: NodeTable) -> "DriverRoles":
-        policies = [one for one in objects if one.kind == CLUSTER_POLICY]
-        if policies and not any(one.leaves_it for one in policies):
-            return cls({one: one.selected(table) for one in policies if one.is_on}, {}, policies[0])
-        nodes = {one: one.selected(table) for one in objects if one.kind != CLUSTER_POLICY}
-        chosen = reduce(or_, (mask for one, mask in nodes.items() if not one.is_default), 0)
-        nodes = {one: mask & ~chosen if one.is_default else mask for one, mask in nodes.items()}
-        conflicts = {one: (other, both) for one, other in permutations(nodes, 2) if (both := nodes[one] & nodes[other])}
-        return cls({one: mask for one, mask in nodes.items() if one.is_on}, conflicts)
+    policies = [one for one in objects if one.kind == CLUSTER_POLICY]
+    if policies and not any(one.leaves_it for one in policies):
+        return {one: one.selected(table) for one in policies if one.is_on}, {}
+    nodes = {one: one.selected(table) for one in objects if one.kind != CLUSTER_POLICY}
+    chosen = reduce(or_, (mask for one, mask in nodes.items() if not one.is_default), 0)
+    nodes = {one: mask & ~chosen if one.is_default else mask for one, mask in nodes.items()}
+    rivals = {one: (other, both) for one, other in permutations(nodes, 2) if (both := nodes[one] & nodes[other])}
+    return {one: mask for one, mask in nodes.items() if one.is_on}, rivals
 
 
 def coming_drivers(objects: Collection[DriverObject], table: NodeTable) -> list[tuple[str, NextDriver, Mask]]:
     """The objects that will bring another driver to nodes, each with the change and the nodes that lack it yet."""
-    roles, found = DriverRoles.of(objects, table), []
-    for one, mask in roles.nodes.items():
-        if one.version and not roles.conflicts:
+    (nodes, rivals), found = driven_nodes(objects, table), []
+    for one, mask in nodes.items():
+        if one.version and not rivals:
             having = (own for kind, own in table.kinds if has_driver(one.version, kind.labels, kind.by_slices))
             change = NextDriver(one.version, 0.0, "", tuple(driver_labels(one.version).items()))
             found.append((one.title, change, mask & ~reduce(or_, having, 0)))

@@ -86,16 +86,8 @@ class Snapshot:
     ) -> "Snapshot":
         """The snapshot of these objects, as the API server gives them; `accelerators` says which resources are GPUs."""
         snapshot = EMPTY.with_accelerators(accelerators).with_nodes(nodes)
-        by_kind = (
-            runtime_classes,
-            priority_classes,
-            device_classes,
-            node_pools,
-            ec2_node_classes,
-            cluster_policies,
-            nvidia_drivers,
-        )
-        for kind, found in zip(_CLASSES, by_kind, strict=True):
+        by_kind = (runtime_classes, priority_classes, device_classes, node_pools, ec2_node_classes)
+        for kind, found in zip(_CLASSES, (*by_kind, cluster_policies, nvidia_drivers), strict=True):
             snapshot = snapshot.with_classes(kind, found)
         for kind, raws in ((CLAIM, list(claims)), (TEMPLATE, list(templates))):
             snapshot = snapshot.with_claims(kind, raws) if raws else snapshot  # a file without any need not have all

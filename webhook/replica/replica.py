@@ -130,14 +130,10 @@ class Replica:
         )
 
     def _judge_driver(self, *about: Any, seconds: float) -> "Outcome | None":
-        from webhook.upgrades.driver_changes import DriverJudge, pods_in, pods_of  # noqa: PLC0415  # plans are rare
+        from webhook.upgrades.driver_changes import judge_by  # noqa: PLC0415  # plans are rare
 
-        accelerators = self._policies.current.accelerators
-        if self._inventory is not None:
-            pods = pods_in(self._inventory, accelerators)
-        elif self._server is not None:
-            pods = pods_of(self._server, accelerators)
-        return DriverJudge(pods).outcome(*about, seconds=seconds)
+        judge = judge_by(self._server or self._inventory, self._policies.current.accelerators)
+        return judge.outcome(*about, seconds=seconds)
 
     def _is_known(self, namespace: str) -> bool:
         """Whether a namespace exists: a policy names it, or a pod was stored in it. Without ledgers of quotas nobody

@@ -4,15 +4,15 @@ It is a plan for the workloads that have pods, judged within a given time, in fe
 breaks, or a GPU that is certainly not driven any more, refuses the object where the policy enforces that.
 """
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from webhook.audit.documents import Document, DocumentError
+from webhook.audit.object_sources import Background, of_files
 from webhook.audit.owners import Owners
 from webhook.audit.report import ObjectReference
 from webhook.engine.running_rules import told
@@ -26,6 +26,7 @@ from webhook.ledger.pod_source import PODS, PodLists
 from webhook.model.accelerators import Accelerators
 from webhook.model.subject import makers_of, subject_of
 from webhook.model.wording import counted, few
+from webhook.model.workloads import is_pod
 from webhook.outcome import Finding, FindingKind, Outcome
 from webhook.policy.exceptions import AppliedException
 from webhook.policy.policy_set import PolicySet
@@ -38,6 +39,8 @@ from webhook.upgrades.workload_planner import PlanRequest, WorkloadPlanner
 
 KEY = "drivers"
 _ALL = "`gpu-policy cuda plan --cluster FILE` shows all"
+_LONGEST = 600.0
+"""Seconds for which a command reads and judges the workloads of a cluster."""
 _JUDGING = 0.6
 """Share of the time in which workloads are judged; the rest is for counting those that are left."""
 _SAID: Mapping[WorkloadChange, tuple[str, str]] = {
@@ -48,9 +51,6 @@ _SAID: Mapping[WorkloadChange, tuple[str, str]] = {
 }
 """Changes for the worse, the worst first, and what one workload does, or several."""
 
-Workloads = Callable[[float], Iterable[Document | DocumentError]]
-"""Reads pods with GPUs, and what makes them if that is known, within so many seconds. Raises LedgerError."""
-
 
 class OwnersByPods(Owners):
     """Knows of the owners of a pod what the pod says: the Deployment behind a ReplicaSet."""
@@ -60,31 +60,16 @@ class OwnersByPods(Owners):
         return ObjectReference(root.namespace, *makers[-1], "") if len(makers) > 1 else root
 
 
-def pods_of(server: ApiServer, accelerators: Accelerators) -> Workloads:
-    """The pods of a cluster that ask for GPUs."""
-    lists = PodLists(server, server.now)
-    return lambda seconds: _asking(lists.objects(PODS, ["*"], seconds, COUNTING), accelerators)
-
-
-def pods_in(inventory: Path, accelerators: Accelerators) -> Workloads:
-    """The pods of an inventory that ask for GPUs."""
-    raws: list[object] = []
-    read_inventory(inventory, accelerators, lambda kind, raw: raws.append(raw) if kind == "Pod" else None)
-    return lambda _seconds: _asking(raws, accelerators)
-
-
-def _asking(raws: Iterable[object], accelerators: Accelerators) -> Iterator[Document]:
-    for number, raw in enumerate(raws, 1):
-        if isinstance(raw, dict) and asks_for_gpus(raw, accelerators):
-            yield Document("", number, 0, {"apiVersion": "v1", "kind": "Pod", **raw})
-
-
 @dataclass(frozen=True, slots=True)
 class DriverJudge:
-    """Judges driver objects by the workloads that run. Threads may share it."""
+    """Judges driver objects by the workloads that run.
 
-    workloads: Workloads
-    owners: Callable[[], Owners] = OwnersByPods
+    `workloads` reads pods with GPUs, and what makes them if that is known, within so many seconds. It raises
+    LedgerError.
+    """
+
+    workloads: Callable[[float], Iterable[Document | DocumentError]]
+    owners: Owners = field(default_factory=OwnersByPods)
 
     def outcome(  # noqa: PLR0913  # the object, and all that it is judged by
         self,
@@ -94,7 +79,7 @@ class DriverJudge:
         facts: ClusterFacts,
         now: float,
         *,
-        seconds: float = math.inf,
+        seconds: float = _LONGEST,
     ) -> Outcome | None:
         """The outcome for an object that is applied at a moment in seconds since 1970, within `seconds`.
 
@@ -105,8 +90,7 @@ class DriverJudge:
             return None
         known = KnownNodes.of(facts, declared_pools(policy.at(now) for policy in policies.policies), policies)
         wanted = wanted_by(one, facts, known)
-        found = [Finding(KEY, Mode.WARN, FindingKind.ADVICE, one.where, text) for text in (wanted.fault, *wanted.notes)]
-        found = [finding for finding in found if finding.message]
+        found = [Finding(KEY, Mode.WARN, FindingKind.ADVICE, one.where, text) for text in wanted.notes]
         if wanted.change is not None:
             cluster = ChangedCluster(facts, (wanted.change,), known.pools, None, known.tables, known.accelerators)
             request = PlanRequest(cluster, policies, datetime.fromtimestamp(now, UTC))
@@ -118,7 +102,7 @@ class DriverJudge:
 
     def _planned(self, request: PlanRequest, seconds: float) -> tuple[DriverPlan, str]:
         """The plan, and what it does not judge; empty if it judges everything."""
-        planner = WorkloadPlanner(request, self.owners())
+        planner = WorkloadPlanner(request, self.owners)
         begun, left, unread = time.monotonic(), set(), ""
         try:
             for one in self.workloads(seconds):
@@ -133,6 +117,28 @@ class DriverJudge:
         return plan, unread or (f"{counted(len(left), 'workload')} more were not judged in the time" if left else "")
 
 
+def judge_by(source: ApiServer | Path | None, accelerators: Accelerators) -> DriverJudge:
+    """Judges by the pods of a cluster that ask for GPUs, or by the objects of an inventory."""
+    if isinstance(source, ApiServer):
+        lists = PodLists(source, source.now)
+        return DriverJudge(lambda seconds: _asking(lists.objects(PODS, ["*"], seconds, COUNTING), accelerators))
+    found: list[Document] = []
+
+    def keep(kind: str, raw: Any) -> None:
+        found.append(Document("", len(found) + 1, 0, {"apiVersion": "v1", **raw, "kind": kind}))
+
+    facts = ClusterFacts() if source is None else read_inventory(source, accelerators, keep).facts
+    found.sort(key=lambda one: is_pod(one.api_version, one.kind))
+    known = of_files(found, "default", Background(facts))
+    return DriverJudge(lambda _seconds: known.documents, known.owners)
+
+
+def _asking(raws: Iterable[object], accelerators: Accelerators) -> Iterator[Document]:
+    for number, raw in enumerate(raws, 1):
+        if isinstance(raw, dict) and asks_for_gpus(raw, accelerators):
+            yield Document("", number, 0, {"apiVersion": "v1", "kind": "Pod", **raw})
+
+
 def _lines(plan: DriverPlan, one: DriverObject) -> Iterator[Finding]:
     """What the plan says: all in one line, and the worst of it in another; nothing if it harms nobody."""
     (pool,) = plan.pools
@@ -143,16 +149,16 @@ def _lines(plan: DriverPlan, one: DriverObject) -> Iterator[Finding]:
             of = f" of {few(homes)}" if change is WorkloadChange.BREAKS and homes else ""
             first = f"{counted(len(found), 'workload')}{of}" if not parts else f"{len(found)}"
             parts.append(f"{first} {words[len(found) > 1]}")
-    undriven = [(gpus.product or "a GPU of unknown model", gpus.is_certain) for gpus in pool.undriven]
-    parts += [
-        f"{name} {'is no longer' if sure else 'may no longer be'} driven" for name, sure in dict.fromkeys(undriven)
-    ]
+    undriven = {one.product or "a GPU of unknown model": one.is_certain for one in pool.undriven}
+    for is_certain, words in ((True, ("is no longer", "are no longer")), (False, ("may no longer be",) * 2)):
+        if names := [name for name, sure in undriven.items() if sure is is_certain]:
+            parts.append(f"{few(names)} {words[len(names) > 1]} driven")
     if not parts:
         return
     where = [counted(pool.nodes, "node")] if pool.nodes or not pool.pools else []
     where += [f"declared pool {few(pool.pools)}"] if pool.pools else []
     now = few(pool.drivers) if pool.drivers else "an unknown driver"
-    is_certain = bool(plan.at(WorkloadChange.BREAKS)) or any(sure for _, sure in undriven)
+    is_certain = bool(plan.at(WorkloadChange.BREAKS)) or any(undriven.values())
     kind = FindingKind.VIOLATION if is_certain else FindingKind.ADVICE
     text = f"{now} -> {pool.driver} on {' and '.join(where)}: {', '.join(parts)}"
     yield Finding(KEY, Mode.WARN, kind, one.where, text, _ALL)

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
+from typing import NamedTuple
 
 from webhook.cuda.cuda_tables import CudaTables
-from webhook.facts.driver_objects import DriverObject, DriverRoles, has_driver
+from webhook.facts.driver_objects import DriverObject, driven_nodes, has_driver
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.nodes import Node
 from webhook.model.accelerators import Accelerators
@@ -189,16 +190,13 @@ def changes_of(sets: Iterable[str], retired: Iterable[str], known: KnownNodes) -
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class WantedDriver:
-    """What a ClusterPolicy or NVIDIADriver changes; `change` is None if it gives no node another driver.
+class WantedDriver(NamedTuple):
+    """What a ClusterPolicy or NVIDIADriver changes; None if it gives no node another driver.
 
-    `fault` says why that cannot be planned, `notes` what else to know. While the object is `contested`, because another
-    one selects some of its nodes, GPU Operator rolls out none of the two.
+    `notes` say why it changes nothing, or what else to know. While it is contested, GPU Operator rolls out nothing.
     """
 
     change: NodeChange | None = None
-    fault: str = ""
     notes: tuple[str, ...] = ()
     is_contested: bool = False
 
@@ -208,27 +206,29 @@ def wanted_by(one: DriverObject, facts: ClusterFacts, known: KnownNodes) -> Want
 
     A declared pool changes if the object selects its labels, or the driver of existing nodes that belong to it.
     """
-    table, objects = facts.cluster.table, {(other.kind, other.name): other for other in facts.cluster.driver_objects}
-    roles = DriverRoles.of({**objects, (one.kind, one.name): one}.values(), table)
+    table, notes, change = facts.cluster.table, [], None
+    objects = {(other.kind, other.name): other for other in (*facts.cluster.driver_objects, one)}
+    nodes, rivals = driven_nodes(objects.values(), table)
     if not one.is_on:
-        return WantedDriver()
-    if one not in roles.nodes and roles.ruling is not None:
-        idle = f"{roles.ruling.title} installs the driver of all nodes, so this changes nothing; set its "
-        return WantedDriver(notes=(f"{idle}spec.driver.useNvidiaDriverCRD to true",))
-    notes: tuple[str, ...] = ()
-    if one in roles.conflicts:
-        other, both = roles.conflicts[one]
-        names = table.names(both)
-        notes = (
-            f"{other.title} selects {counted(len(names), 'node')} of it, too, such as {names[0]}; while two select one "
-            "node, GPU Operator rolls out no driver. Change one nodeSelector",
-        )
-    own = [table.nodes[name] for name in table.names(roles.nodes[one]) if known.has_gpus(table.nodes[name])]
+        named = few([other.title for other in nodes])
+        left = f"it leaves drivers to {named}; `gpu-policy cuda plan --cluster FILE` says what these change"
+        return WantedDriver(None, (left,) if one.leaves_it and nodes else ())
+    if one not in nodes:
+        ruling = next(other.title for other in nodes)
+        idle = f"{ruling} installs the driver of all nodes, so this changes nothing"
+        return WantedDriver(None, (f"{idle}; set its spec.driver.useNvidiaDriverCRD to true",))
     try:
-        change, fault = _installing(one, own, known), ""
+        own = [table.nodes[name] for name in table.names(nodes[one])]
+        change = _installing(one, [node for node in own if known.has_gpus(node)], known)
     except FormatError as error:
-        change, fault = None, str(error)
-    return WantedDriver(change, fault, notes, is_contested=bool(roles.conflicts))
+        notes.append(str(error))
+    if one in rivals:
+        names = table.names(rivals[one][1])
+        notes.append(
+            f"{rivals[one][0].title} selects {counted(len(names), 'node')} of it, too, such as {names[0]}; while two "
+            "select one node, GPU Operator rolls out no driver. Change one nodeSelector"
+        )
+    return WantedDriver(change, tuple(notes), bool(rivals))
 
 
 def _installing(one: DriverObject, own: Sequence[Node], known: KnownNodes) -> NodeChange | None:
