@@ -46,14 +46,6 @@ def test_the_rows_of_the_docs_are_a_file_that_loads(tmp_path: Path) -> None:
     assert load(tmp_path).cuda.written.keys() == KEYS.keys()
 
 
-def test_the_rows_of_the_readme_of_policies_are_a_file_that_loads(tmp_path: Path) -> None:
-    readme = (Path(__file__).parents[1] / "policies" / "README.md").read_text()
-    (example,) = (one for one in re.findall(r"```yaml\n(.+?)```", readme, re.DOTALL) if "GPUCudaTables" in one)
-    (tmp_path / "_cuda.yaml").write_text(example)
-    (tmp_path / "_default.yaml").write_text(NO_RULES)
-    assert load(tmp_path).cuda.written.keys() == {"toolkits", "drivers"}
-
-
 def test_texts_of_rows_keep_to_their_cell(tmp_path: Path) -> None:
     (tmp_path / "_default.yaml").write_text(
         "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\nspec: {rules: {}}\n"
