@@ -105,7 +105,7 @@ class LiveFacts:
                 optional=True,
                 is_dispensable=True,
             ),
-            *(self._of_classes(kind, paths, EMPTY, is_dispensable=True) for kind, paths in MAKERS.items()),
+            *(self._of_classes(kind, paths, EMPTY) for kind, paths in MAKERS.items()),
         )
         self._watches = tuple(Watch(resource, server, clock, timing) for resource in resources)
 
@@ -131,14 +131,7 @@ class LiveFacts:
     def _read_nodes(self, raws: Iterable[object]) -> Snapshot:
         return self._snapshot.with_nodes(raws)  # waits for the API server; no other thread changes nodes
 
-    def _of_classes(
-        self,
-        kind: str,
-        paths: tuple[str, ...],
-        without_right: Snapshot | None = None,
-        *,
-        is_dispensable: bool = False,
-    ) -> WatchedResource:
+    def _of_classes(self, kind: str, paths: tuple[str, ...], without_right: Snapshot | None = None) -> WatchedResource:
         return self._followed(
             paths,
             partial(EMPTY.with_classes, kind),
@@ -147,7 +140,7 @@ class LiveFacts:
             lambda snapshot, raw: snapshot.without_class(kind, raw["metadata"]["name"]),
             without_right=without_right,
             optional=True,
-            is_dispensable=is_dispensable,
+            is_dispensable=kind in MAKERS,
         )
 
     def _of_claims(self, kind: str) -> WatchedResource:

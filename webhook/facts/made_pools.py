@@ -107,11 +107,7 @@ class NodeTemplate:
     @property
     def contradictory(self) -> str:
         """A label of which no value meets all that is said of it; empty for none."""
-        for key in dict.fromkeys(one.key for one in self.stated):
-            stated = self.on(key)
-            if contradicts(stated, stated[0]):
-                return key
-        return ""
+        return next((one.key for one in self.stated if contradicts(self.stated, one)), "")
 
 
 def node_pool_from_raw(raw: object) -> tuple[str, NodeTemplate] | None:

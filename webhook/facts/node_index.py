@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import replace
 from functools import cached_property, lru_cache, reduce
 from operator import or_
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from webhook.facts.nodes import SAME_LABELS, Node, node_from_raw
 from webhook.gpus.gpu_catalogue import CATALOGUE
@@ -276,52 +276,20 @@ class NodeTable:
         return self.kept((mask, "rooms", *amounts.items()), found)
 
 
-class _Saying(NamedTuple):
-    """What a pool says of one label: its value, or what is known of it; `is_open`: it may have any other value."""
-
-    value: str | None
-    stated: tuple[Expression, ...] = ()
-    is_open: bool = False
-    models: frozenset[str] = frozenset()
-
-    def may_meet(self, wanted: Expression) -> bool:
-        if self.value is not None:
-            return wanted.accepts(self.value)
-        if self.stated:
-            return not contradicts(self.stated, wanted)
-        if not self.is_open:
-            return wanted.accepts(None)
-        if wanted.key == _HOSTNAME:  # each node has its own
-            return wanted.operator in (Operator.EXISTS, Operator.NOT_IN)
-        named = [GPUS.models_at(wanted.key, value) for value in wanted.values] if wanted.operator == Operator.IN else []
-        return not named or not self.models or any(not one or one & self.models for one in named)
-
-
 class PoolTable(NodeTable):
     """Pools, of whose labels some have no single value. Pools that say the same of a label are asked once."""
 
     @cached_property
-    def _sayings(self) -> dict[str, Mapping[_Saying, Mask]]:
-        """What the pools say of labels that one of them names, as far as pods have asked."""
+    def _sayings(self) -> dict[str, Sequence[tuple[OpenLabels, Mask]]]:
         return {}
 
     @cached_property
     def _named(self) -> frozenset[str]:
-        required = [one.key for node in self.nodes.values() if node.open for one in node.open.required]
-        return self._keys.union(required)
-
-    @cached_property
-    def _unnamed(self) -> Mapping[OpenLabels, Mask]:
-        """The pools by what they say of labels that none of them names."""
-        places: dict[OpenLabels, list[int]] = {}
-        for at, node in enumerate(self.nodes.values()):
-            places.setdefault(replace(node.open or OpenLabels(), required=()), []).append(at)
-        return {known: mask_of(found, len(self.nodes)) for known, found in places.items()}
+        return self._keys.union([one.key for node in self.nodes.values() if node.open for one in node.open.required])
 
     def label_values(self, key: str) -> Iterable[str]:
-        known = [one for node in self.nodes.values() if node.open for one in node.open.required]
-        listed = [value for one in known if one.key == key and one.operator == Operator.IN for value in one.values]
-        return [*super().label_values(key), *listed]
+        said = [one for known, _ in self._said_of(key) for one in known.required if one.operator == Operator.IN]
+        return [value for one in said for value in one.values]
 
     def labelled(self, key: str, values: Iterable[str | None]) -> Mask:
         return self.meeting([Expression(key, Operator.IN, tuple(value for value in values if value is not None))])
@@ -330,24 +298,33 @@ class PoolTable(NodeTable):
         mask = self.everything
         for one in expressions:
             wanted = one._replace(key=SAME_LABELS.get(one.key, one.key))
-            mask &= reduce(or_, [own for said, own in self._said_of(wanted.key) if said.may_meet(wanted)], 0)
+            mask &= reduce(or_, [own for known, own in self._said_of(wanted.key) if _may_meet(known, wanted)], 0)
         return mask
 
-    def _said_of(self, key: str) -> Iterable[tuple[_Saying, Mask]]:
-        if key not in self._named:
-            return [(_Saying(None, (), _is_open(one, key), one.models), mask) for one, mask in self._unnamed.items()]
+    def _said_of(self, key: str) -> Sequence[tuple[OpenLabels, Mask]]:
+        """What is known of one label, and of which pools; of all labels that no pool names, the same."""
+        key = key if key in self._named else ""
         if key not in self._sayings:
-            places: dict[_Saying, list[int]] = {}
+            places: dict[OpenLabels, list[int]] = {}
             for at, node in enumerate(self.nodes.values()):
-                known = node.open or OpenLabels()
-                stated = tuple([one for one in known.required if one.key == key])
-                places.setdefault(_Saying(node.label(key), stated, _is_open(known, key), known.models), []).append(at)
-            self._sayings[key] = {said: mask_of(found, len(self.nodes)) for said, found in places.items()}
-        return self._sayings[key].items()
+                known, value = node.open or OpenLabels(), node.label(key)
+                of_value = (Expression(key, Operator.IN, (value,)),) if value is not None else known.required
+                stated = tuple([one for one in of_value if one.key == key])
+                places.setdefault(replace(known, required=stated), []).append(at)
+            self._sayings[key] = [(known, mask_of(found, len(self.nodes))) for known, found in places.items()]
+        return self._sayings[key]
 
 
-def _is_open(known: OpenLabels, key: str) -> bool:
-    return any(matcher(glob).fullmatch(key) for glob in known.keys)
+def _may_meet(known: OpenLabels, wanted: Expression) -> bool:
+    """Whether nodes may meet an expression, by what is `known` of its label."""
+    if known.required:
+        return not contradicts(known.required, wanted)
+    if not any(matcher(glob).fullmatch(wanted.key) for glob in known.keys):
+        return wanted.accepts(None)
+    if wanted.key == _HOSTNAME:  # each node has its own
+        return wanted.operator in (Operator.EXISTS, Operator.NOT_IN)
+    named = [GPUS.models_at(wanted.key, value) for value in wanted.values] if wanted.operator == Operator.IN else []
+    return not named or not known.models or any(not one or one & known.models for one in named)
 
 
 def mask_of(places: Iterable[int], size: int) -> Mask:

@@ -3,7 +3,7 @@
 The rows are in `data/machine_types.yaml`, which says what they mean. The table of GPUs has the models of each type.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -79,10 +79,10 @@ def cloud_named(labels: Iterable[str]) -> str:
 
 
 @cache
-def cloud_of(group: str) -> Cloud | None:
+def cloud_of(api_group: str) -> Cloud | None:
     """The cloud whose autoscaler has node classes of this API group; None for any other group."""
     table = machine_table()
-    cloud = table["clouds"].get(group)
+    cloud = table["clouds"].get(api_group)
     if cloud is None:
         return None
     prefix = cloud["prefix"]
@@ -91,21 +91,14 @@ def cloud_of(group: str) -> Cloud | None:
         return column if "/" in column else _LABELS.get(column, f"{prefix}{column}")
 
     name, count, vendor, cpus = map(label, cloud["gpu"])
-    types = []
-    for type_name, columns in _rows(table["types"][cloud["types"]]):
-        labels = {label(column): value for column, value in columns.items() if column != _NUMBER}
-        labels |= dict.fromkeys(map(label, cloud["names"]), type_name) | dict.fromkeys(map(label, cloud["lacking"]))
-        number = int(columns.get(_NUMBER) or labels.get(count) or 0) or None
-        types.append(MachineType(labels, number, cloud["resources"][labels.get(vendor) or "nvidia"]))
+    types: list[MachineType] = []
+    own, lacking = list(map(label, cloud["names"])), dict.fromkeys(map(label, cloud["lacking"]))
+    for group, of_type in ((each, name) for each in table["types"][cloud["types"]] for name in each["rows"]):
+        told = {**group["all"], **dict(zip(group["columns"], group["rows"][of_type], strict=True))}
+        texts = {label(one): None if told[one] is None else str(told[one]) for one in told if told[one] != _NOT_READ}
+        labels = texts | dict.fromkeys(own, of_type) | lacking
+        gpus = int(labels.pop(label(_NUMBER), None) or labels.get(count) or 0) or None
+        types.append(MachineType(labels, gpus, cloud["resources"][labels.get(vendor) or "nvidia"]))
     whole = {key: frozenset(filter(None, (one.labels.get(key) for one in types))) for key in map(label, cloud["whole"])}
     plain = {label(column): globs for column, globs in cloud["plain"].items()}
     return Cloud(tuple(types), name, count, vendor, cpus, cloud["resources"], prefix, cloud["free"], plain, whole)
-
-
-def _rows(groups: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, str | None]]]:
-    """Each machine type with its columns as texts, without those that nobody has read."""
-    for group in groups:
-        for name, values in group["rows"].items():
-            found = {**group["all"], **dict(zip(group["columns"], values, strict=True))}
-            texts = {column: None if value is None else str(value) for column, value in found.items()}
-            yield name, {column: value for column, value in texts.items() if value != _NOT_READ}
