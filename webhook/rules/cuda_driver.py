@@ -64,18 +64,18 @@ class Settings(TableSettings):
     """Settings of `cudaDriver`."""
 
     unknown: Unknown = "allow"
-    """What happens to a pod if it is not known what its images need, or on which nodes it could run: `allow`, `warn` or
-    `deny`. A registry that has not answered yet refuses no pod."""
+    """What happens to a pod if it is not known what its images need, or on which nodes it could run. A
+    registry that has not answered yet refuses no pod."""
     steer: bool = True
     """Whether the pod gets a required node affinity that excludes the nodes which cannot run its images, while others
     can, by the coarsest label that tells them apart."""
     forward_compat: Literal["allow", "deny"] = "allow"
     """Whether the pod may run on nodes whose driver runs the image only by forward compatibility, with cuda-compat in
-    the image: `allow` or `deny`."""
+    the image."""
     forced_compat: ForcedCompat = "warn"
     """What happens to a pod whose containers load the libcuda of cuda-compat before the driver's, where CUDA then fails
-    with error 803 or 804 ([cuda.md](cuda.md#which-libcuda-a-container-loads)): `warn`, `deny` or `allow`. Other risks
-    with libcuda only warn."""
+    with error 803 or 804 ([cuda.md](cuda.md#which-libcuda-a-container-loads)). Other risks with libcuda only
+    warn."""
     images: Mapping[ImageGlob, CudaVersion] = Field(default_factory=dict)
     """What the platform team knows of images: globs of image names, with or without registry and tag, each with the
     CUDA version that they need, in quotes, or `none`. The longest glob that matches takes precedence over everything

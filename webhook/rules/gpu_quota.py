@@ -99,9 +99,9 @@ class Settings(TableSettings):
     """What happens to a pod that selects no model, if `byModel` is set: `count` counts it against each model that it
     could get, `deny` refuses it and says which label to select."""
     claims: ClaimsMode = ClaimsMode.WARN
-    """What happens to a pod that may get GPUs which cannot be counted: `deny`, `warn` or `allow`. These are devices of
-    a class that is neither known nor declared, claims that the webhook cannot read, and resources that open all GPUs of
-    a node, without an entry in `weights`."""
+    """What happens to a pod that may get GPUs which cannot be counted: devices of a class that is neither known nor
+    declared, claims that the webhook cannot read, and resources that open all GPUs of a node, without an entry in
+    `weights`."""
     gated: Gated = Gated.LATER
     """When a pod with scheduling gates begins to count: `later`, when its last gate goes, so that a queue may hold more
     pods than the quota; or `now`, when it is created. Claims that Kubernetes makes for it count at once."""
@@ -109,7 +109,7 @@ class Settings(TableSettings):
     """What happens to pods that start together, such as those of a JobSet: `whole` refuses the first of them if
     the group does not fit, and else holds room for the others; `pods` counts each by itself."""
     on_ledger_failure: OnLedgerFailure = OnLedgerFailure.DENY
-    """What happens to a pod while the ledger of usage cannot be reached: `deny` or `allow`."""
+    """What happens to a pod while the ledger of usage cannot be reached."""
 
     _accelerators: Accelerators = PrivateAttr(default_factory=lambda: BUILT_IN)
     _classes: Mapping[str, DeclaredClass] = PrivateAttr(default_factory=dict)

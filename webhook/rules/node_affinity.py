@@ -72,8 +72,8 @@ class Settings(InjectionSettings):
     """Expressions that nodes of a GPU pod should satisfy, with weights. Karpenter treats preferences as requirements;
     where no node satisfies all, it drops the pod's own before these."""
     if_missing: IfMissing = IfMissing.REFUSE
-    """What happens to a pod that reaches validation without a required expression, because another webhook removed it:
-    `refuse` or `warn`. A missing preference only warns."""
+    """What happens to a pod that reaches validation without a required expression, because another webhook removed it.
+    A missing preference only warns."""
 
     @model_validator(mode="after")
     def _leaves_nodes(self) -> "Settings":

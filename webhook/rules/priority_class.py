@@ -41,7 +41,7 @@ class Settings(InjectionSettings):
     `name` is judged by the cluster's default class, and refused without one. Empty: every class is allowed.
     """
     when_missing: Literal["silent", "warn"] = "silent"
-    """Whether the user gets a warning when the class does not exist and is not set: `warn` or `silent`."""
+    """Whether the user gets a warning when the class does not exist and is not set."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetPriorityClass | Advice]:

@@ -103,8 +103,8 @@ class InjectionSettings(RuleSettings):
     """The settings that rules which inject have in common."""
 
     if_missing: IfMissing = IfMissing.WARN
-    """What happens to a pod that reaches validation without what the rule injected, because another webhook removed it:
-    `refuse` or `warn`."""
+    """What happens to a pod that reaches validation without what the rule injected, because another webhook removed
+    it."""
 
 
 class TableSettings(RuleSettings):
