@@ -16,7 +16,7 @@ from tests.facts.fake_api_server import PODS, always, fake_api_server
 from tests.facts.served_kinds import aggregated
 from tests.golden import each
 from tests.upgrades.test_changes import CUDA_12, V100, nodes
-from tests.upgrades.test_driver_changes import cluster_policy
+from tests.upgrades.test_driver_changes import cluster_policy, nvidia_driver
 from tests.upgrades.test_owners_and_pools import deployed
 
 ROOT = Path(__file__).parents[2]
@@ -181,3 +181,12 @@ def test_review_answers_for_a_driver_object_as_the_webhook_does(tmp_path: Path, 
     assert told == ([] if mode == "disabled" else said)
     assert item["allowed"] is (mode != "enforce")
     assert bool(item["warnings"]) is (mode == "warn")
+
+
+def test_two_driver_objects_of_one_file_know_of_each_other(tmp_path: Path) -> None:
+    objects = {"apiVersion": "v1", "kind": "List", "items": nodes(2, V100, "535.183.01", "v")}
+    (tmp_path / "inventory.json").write_text(json.dumps(objects))
+    both = [nvidia_driver("535.183.01", name, nodeSelector={"pool": "v"}) for name in ("a", "b")]
+    (tmp_path / "driver.yaml").write_text(yaml.safe_dump_all(both))
+    items = review_json(tmp_path / "driver.yaml", "--inventory", tmp_path / "inventory.json")["items"]
+    assert ["selects 2 nodes of it, too, such as v0" in str(one["warnings"]) for one in items] == [True, True]

@@ -16,7 +16,7 @@ from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.engine import TemplateOutcome
 from webhook.engine.quota_requests import reserved
 from webhook.engine.running_rules import facts_under
-from webhook.facts.driver_objects import is_driver_object
+from webhook.facts.driver_objects import PARTS, is_driver_object
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.entries import uid_bytes
 from webhook.ledger.gpu_pods import is_for_extended_resources
@@ -201,7 +201,8 @@ def with_input_claims(
     """The facts with the claims and claim templates among these documents, as if applied before the pods.
 
     What names no namespace is taken to be in `namespace`. Runtimes of TrainJobs are added as well. DeviceClasses,
-    RuntimeClasses and PriorityClasses among the documents are added to those of the cluster, where these are known.
+    RuntimeClasses and PriorityClasses among the documents are added to those of the cluster, where these are known; so
+    are objects that change drivers.
     """
     documents, cluster = list(documents), facts.cluster
     runtimes = [one.object for one in documents if isinstance(one, Document) and one.kind in RUNTIMES]
@@ -214,6 +215,8 @@ def with_input_claims(
                 cluster = cluster.with_class("runtime_classes", one.object)
             case "PriorityClass", "scheduling.k8s.io" if cluster.priority_classes:
                 cluster = cluster.with_class("priority_classes", one.object)
+            case kind, _ if is_driver_object(one.object):
+                cluster = cluster.with_class(PARTS[kind], one.object)
     found = ((one, claim_from(one.object)) for one in documents if isinstance(one, Document))
     named = ((own_namespace(one) or namespace, claim) for one, claim in found if claim is not None)
     return replace(facts, cluster=cluster.with_more_claims(named))

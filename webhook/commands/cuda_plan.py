@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from webhook.upgrades.changed_cluster import ChangedCluster
     from webhook.upgrades.driver_plan import DriverPlan
 
-_NO_CHANGE = (
-    "say what changes: --set, --retire or --add; or ask for --matrix; or name a manifest with a ClusterPolicy or "
-    "NVIDIADriver"
-)
 PLAN_FORMATS = ("text", "json", "html", "markdown", "sarif")
 
 
@@ -46,8 +42,6 @@ class PlanOptions(SourceOptions):
     def __post_init__(self) -> None:
         if self.cluster == (self.inventory is not None):
             fail("name either --cluster or an --inventory")
-        if not (self.set or self.retire or self.add or self.matrix or self.paths):
-            fail(_NO_CHANGE)
         if (self.kubeconfig or self.context) and not self.cluster:
             fail("--kubeconfig and --context need --cluster")
         if self.strict and self.fail_on == "never":
@@ -128,7 +122,8 @@ def _plan(asked: PlanOptions) -> "DriverPlan":
     drivers = [one for one in manifests if isinstance(one, Document) and is_driver_object(one.object)]
     if not (drivers or asked.set or asked.retire or asked.add or asked.matrix):
         unread = [str(one) for one in manifests if not isinstance(one, Document)]
-        fail("\n".join([*unread, _NO_CHANGE]))
+        options = "say what changes: --set, --retire or --add; or ask for --matrix"
+        fail("\n".join([*unread, f"{options}; or name a manifest of a ClusterPolicy or NVIDIADriver"]))
     with shown_progress(is_shown=asked.cluster) as on_progress:
         source = (
             _of_cluster(asked, policies, manifests, on_progress)

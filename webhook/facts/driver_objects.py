@@ -39,13 +39,15 @@ _MANAGED: Mapping[str, tuple[str | None, ...]] = {
 }
 """Label -> its values, None for no label, on nodes that may get a driver for containers; pre-installed is no such."""
 
-_FULL = "nvidia.com/cuda.driver-version.full"
-
 
 def has_driver(version: str, labels: Mapping[str, str], slices: SliceDriver | None = None) -> bool:
     """Whether nodes say that they have this driver; of a version that is only a branch, any driver of the branch."""
     numbers = [next((labels[key] for key in keys if labels.get(key)), "") for keys in DRIVER_PARTS]
-    said = labels.get(_FULL) or ".".join(filter(None, numbers)) or ("" if slices is None else slices.driver)
+    said = (
+        labels.get("nvidia.com/cuda.driver-version.full")
+        or ".".join(filter(None, numbers))
+        or ("" if slices is None else slices.driver)
+    )
     own, wanted = ([one.lstrip("0") for one in written.split(".")] for written in (said, version))
     return own[: len(wanted)] == wanted
 

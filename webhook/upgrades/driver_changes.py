@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +29,17 @@ from webhook.model.subject import makers_of, subject_of
 from webhook.model.wording import counted, few
 from webhook.model.workloads import is_pod
 from webhook.outcome import Finding, FindingKind, Outcome
-from webhook.policy.exceptions import AppliedException
 from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import WorkloadsMode
 from webhook.rules.rule_settings import Mode
 from webhook.upgrades.changed_cluster import ChangedCluster, declared_pools
 from webhook.upgrades.driver_plan import DriverPlan, WorkloadChange
-from webhook.upgrades.node_changes import KnownNodes, WantedDriver, wanted_by
+from webhook.upgrades.node_changes import KnownNodes, wanted_by
 from webhook.upgrades.workload_planner import PlanRequest, WorkloadPlanner
 
-KEY = "drivers"
 _ALL = "`gpu-policy cuda plan --cluster FILE` shows all"
-_LONGEST = 600.0
-"""Seconds for which a command reads and judges the workloads of a cluster."""
+_ADVICE = partial(Finding, "drivers", Mode.WARN, FindingKind.ADVICE)
+_CERTAIN = partial(Finding, "drivers", Mode.WARN, FindingKind.VIOLATION)
 _JUDGING = 0.6
 """Share of the time in which workloads are judged; the rest is for counting those that are left."""
 _SAID: Mapping[WorkloadChange, tuple[str, str]] = {
@@ -79,7 +78,7 @@ class DriverJudge:
         facts: ClusterFacts,
         now: float,
         *,
-        seconds: float = _LONGEST,
+        seconds: float = 600.0,
     ) -> Outcome | None:
         """The outcome for an object that is applied at a moment in seconds since 1970, within `seconds`.
 
@@ -90,15 +89,21 @@ class DriverJudge:
             return None
         known = KnownNodes.of(facts, declared_pools(policy.at(now) for policy in policies.policies), policies)
         wanted = wanted_by(one, facts, known)
-        found = [Finding(KEY, Mode.WARN, FindingKind.ADVICE, one.where, text) for text in wanted.notes]
+        found: list[Finding] = []
         if wanted.change is not None:
             cluster = ChangedCluster(facts, (wanted.change,), known.pools, None, known.tables, known.accelerators)
-            request = PlanRequest(cluster, policies, datetime.fromtimestamp(now, UTC))
-            plan, left = self._planned(request, seconds)
-            found = [*_lines(plan, one), *found]
-            found += [Finding(KEY, Mode.WARN, FindingKind.ADVICE, one.where, left, _ALL)] if left else []
-        exception = policies.exceptions.for_driver(one.kind, subject_of(raw, one.kind), now)
-        return Outcome(policies.default, raw, tuple(_in_mode(found, policies, wanted, exception)))
+            plan, left = self._planned(PlanRequest(cluster, policies, datetime.fromtimestamp(now, UTC)), seconds)
+            found = [*_lines(plan, one), *([_ADVICE(one.where, left, _ALL)] if left else ())]
+        found += [_ADVICE(one.where, note) for note in wanted.notes]
+        if policies.drivers is WorkloadsMode.ENFORCE and not wanted.is_contested:  # else it is not rolled out yet
+            exception = policies.exceptions.for_driver(one.kind, subject_of(raw, one.kind), now)
+            found = [
+                told(replace(finding, mode=Mode.ENFORCE, refuses=exception is None, exception=exception))
+                if finding.kind is FindingKind.VIOLATION
+                else finding
+                for finding in found
+            ]
+        return Outcome(policies.default, raw, tuple(found))
 
     def _planned(self, request: PlanRequest, seconds: float) -> tuple[DriverPlan, str]:
         """The plan, and what it does not judge; empty if it judges everything."""
@@ -114,6 +119,8 @@ class DriverJudge:
             unread = f"not all pods were judged: {error}"
         plan = planner.plan()
         left -= {one.owner.identity for one in plan.workloads}
+        if plan.errors:
+            unread = unread or f"{counted(len(plan.errors), 'object')} cannot be read: {plan.errors[0]}"
         return plan, unread or (f"{counted(len(left), 'workload')} more were not judged in the time" if left else "")
 
 
@@ -125,7 +132,8 @@ def judge_by(source: ApiServer | Path | None, accelerators: Accelerators) -> Dri
     found: list[Document] = []
 
     def keep(kind: str, raw: Any) -> None:
-        found.append(Document("", len(found) + 1, 0, {"apiVersion": "v1", **raw, "kind": kind}))
+        if isinstance(raw, dict):
+            found.append(Document("", len(found) + 1, 0, {"apiVersion": "v1", **raw, "kind": kind}))
 
     facts = ClusterFacts() if source is None else read_inventory(source, accelerators, keep).facts
     found.sort(key=lambda one: is_pod(one.api_version, one.kind))
@@ -158,26 +166,8 @@ def _lines(plan: DriverPlan, one: DriverObject) -> Iterator[Finding]:
     where = [counted(pool.nodes, "node")] if pool.nodes or not pool.pools else []
     where += [f"declared pool {few(pool.pools)}"] if pool.pools else []
     now = few(pool.drivers) if pool.drivers else "an unknown driver"
-    is_certain = bool(plan.at(WorkloadChange.BREAKS)) or any(undriven.values())
-    kind = FindingKind.VIOLATION if is_certain else FindingKind.ADVICE
-    text = f"{now} -> {pool.driver} on {' and '.join(where)}: {', '.join(parts)}"
-    yield Finding(KEY, Mode.WARN, kind, one.where, text, _ALL)
-    worst = next((workload for workload in plan.workloads if workload.change in _SAID), None)
-    if worst is not None:
-        kind = FindingKind.VIOLATION if worst.change is WorkloadChange.BREAKS else FindingKind.ADVICE
-        text = f"{_SAID[worst.change][0]}: {worst.reason}"
-        yield Finding(KEY, Mode.WARN, kind, worst.owner.title, text, worst.remedy)
-
-
-def _in_mode(
-    findings: Iterable[Finding], policies: PolicySet, wanted: WantedDriver, exception: AppliedException | None
-) -> Iterator[Finding]:
-    """The findings as the mode and an exception want them. A driver that is not rolled out yet refuses nothing."""
-    refuses = policies.drivers is WorkloadsMode.ENFORCE and not wanted.is_contested
-    for finding in findings:
-        if finding.kind is FindingKind.ADVICE or not refuses:
-            yield finding
-        elif exception is not None:
-            yield told(replace(finding, mode=Mode.ENFORCE, exception=exception))
-        else:
-            yield replace(finding, mode=Mode.ENFORCE, refuses=True)
+    said = _CERTAIN if plan.at(WorkloadChange.BREAKS) or any(undriven.values()) else _ADVICE
+    yield said(one.where, f"{now} -> {pool.driver} on {' and '.join(where)}: {', '.join(parts)}", _ALL)
+    for worst in [workload for workload in plan.workloads if workload.change in _SAID][:1]:
+        said = _CERTAIN if worst.change is WorkloadChange.BREAKS else _ADVICE
+        yield said(worst.owner.title, f"{_SAID[worst.change][0]}: {worst.reason}", worst.remedy)
