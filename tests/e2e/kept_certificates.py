@@ -179,7 +179,8 @@ class KeptSite:
             service = {"namespace": self.name, "name": self.name, "port": self.ports[0]}
             webhook["clientConfig"]["service"].update(service)
             only_here = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [self.judged]}
-            webhook["namespaceSelector"]["matchExpressions"].append(only_here)
+            if "namespaceSelector" in webhook:  # others are about objects without a namespace
+                webhook["namespaceSelector"]["matchExpressions"].append(only_here)
             webhook["rules"] = [rule for rule in webhook["rules"] if rule["resources"] == ["pods"]]
         return configuration
 
