@@ -73,6 +73,11 @@ def gated(raw: dict[str, Any]) -> dict[str, Any]:
     return raw
 
 
+def queued(raw: dict[str, Any]) -> dict[str, Any]:
+    raw["spec"]["template"]["metadata"] = {"labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    return raw
+
+
 def in_turn(*pods: int) -> dict[str, Any]:
     """A JobSet with a job of so many pods after the other."""
     jobs: list[dict[str, Any]] = [
@@ -89,6 +94,15 @@ def two_roles(gpus: int) -> dict[str, Any]:
     """A service of models with one pod that fills caches and one that answers."""
     spec = {"template": pod(gpus)["spec"], "prefill": {"template": pod(gpus)["spec"]}}
     return {"apiVersion": "serving.kserve.io/v1alpha2", "kind": "LLMInferenceService", "spec": spec}
+
+
+def ray_job(gpus: int) -> dict[str, Any]:
+    """A job whose cluster grows by two workers at a time."""
+    template = {"spec": pod(gpus)["spec"]}
+    workers = {"groupName": "w", "replicas": 0, "maxReplicas": 9, "numOfHosts": 2, "template": template}
+    cluster_spec = {"headGroupSpec": {"template": template}, "workerGroupSpecs": [workers]}
+    spec = {"rayClusterSpec": {**cluster_spec, "enableInTreeAutoscaling": True}}
+    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "r"}, "spec": spec}
 
 
 @pytest.mark.parametrize("mode", ["warn", "enforce"])
@@ -155,6 +169,7 @@ def two_roles(gpus: int) -> dict[str, Any]:
         pytest.param(deployment(0, 4), held(a=12), "", id="no pods"),
         pytest.param(deployment(1, 4, paused=True), held(a=12), "", id="paused"),
         pytest.param(gated(deployment(1, 4, **RECREATE)), held(a=12), "", id="gated"),
+        pytest.param(queued(deployment(1, 4, **RECREATE)), held(a=12), "", id="its pods wait in a queue"),
         pytest.param(in_turn(4, 6), held(a=6), "", id="jobs that follow each other"),
         pytest.param(deployment(1, 4, "Job", suspend=True), held(a=12), "", id="suspended"),
         pytest.param(workload("CronJob", pod(4)), held(a=12), "", id="a schedule"),
@@ -309,6 +324,13 @@ def hpa(most: int) -> Scaler:
             "maxReplicas of HorizontalPodAutoscaler w is 5, so 5 pods request 20 GPUs together; GPU quota "
             "'team-vision' allows 12 GPUs in all, enough for 3 of them. Set maxReplicas to 3 or less",
             id="an autoscaler",
+        ),
+        pytest.param(
+            ray_job(2),
+            [],
+            "maxReplicas is 9, so 19 pods request 38 GPUs together; GPU quota 'team-vision' allows 12 GPUs in all, "
+            "enough for 5 of them. Set maxReplicas to 2 or less",
+            id="replicas of two pods, beside a head with GPUs",
         ),
         pytest.param(deployment(1, 4), [hpa(3)], "", id="an autoscaler that stays within"),
     ],

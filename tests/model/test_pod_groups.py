@@ -195,6 +195,7 @@ def test_pods_that_come_one_after_the_other_have_no_lease(key, spec, its_pod):
         ("podgroups.scheduling.volcano.sh", {"phase": "Inqueue"}, False, False),
         ("podgroups.scheduling.volcano.sh", {"phase": "Running"}, True, True),
         ("podgroups.scheduling.k8s.io", {"replicatedJobsStatus": [{"ready": 0, "succeeded": 1}]}, True, False),
+        ("podgroups.scheduling.k8s.io", {"state": "ready"}, True, False),
     ],
 )
 def test_a_group_that_was_there_once_is_told_apart(key, status, begun, started):

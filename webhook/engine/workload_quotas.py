@@ -227,15 +227,16 @@ class _Together:
         room = self.limit.hard - self.total(dict.fromkeys(peak.pods, 0))
         fits = int(room * peak.units // sum(self.each.get(path, 0) * pods for path, pods in peak.pods.items()))
         excess = self.excess(self.total(peak.pods))
-        tail = _tail(peak, fits, never_ends=any(self.total(one) > self.limit.hard for one in peak.needed))
+        fitting = self.number({path: pods * fits // peak.units for path, pods in peak.pods.items()})
+        tail = _tail(peak, fitting, never_ends=any(self.total(one) > self.limit.hard for one in peak.needed))
         found = quota_wording.at_peak(self.quota, excess, peak.why, self.number(peak.pods), tail)
         return self.told(peak.why, (found, peak.remedy.format(fits)), self.outcomes)
 
 
-def _tail(peak: Peak, fits: int, *, never_ends: bool) -> str:
+def _tail(peak: Peak, fitting: int, *, never_ends: bool) -> str:
     if peak.is_update:
         return ", so the update never ends" if never_ends else ", so new pods wait until old ones have ended"
-    return f", enough for {fits * sum(peak.pods.values()) // peak.units} of them" if "{}" in peak.remedy else ""
+    return f", enough for {fitting} of them" if "{}" in peak.remedy else ""
 
 
 def _not_now(  # noqa: PLR0913, PLR0917  # all that decides

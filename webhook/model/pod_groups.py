@@ -258,7 +258,10 @@ def group_of(named: NamedGroup, raw: Mapping[str, Any], pod: Mapping[str, Any] =
         return None
     others = [one for one in found if one is not own[0] and one.size]
     has_started, ready = _has_started(raw), listed(raw, "status", "replicatedJobsStatus")
-    has_begun = has_started or any(part(one, key) for one in ready for key in ("ready", "succeeded"))
+    is_ready = (
+        text(raw, "status", "state") == "ready"
+    )  # of a RayCluster that had all its pods (raycluster_controller.go)
+    has_begun = has_started or is_ready or any(part(one, key) for one in ready for key in ("ready", "succeeded"))
     together = part(raw, "spec", "minResources")  # of Volcano and scheduler-plugins
     resources = together if isinstance(together, dict) else None
     return Group(uid, (own[0], *others), kind.is_lasting(raw, pod), has_begun, has_started, resources)
