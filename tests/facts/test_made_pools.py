@@ -1,5 +1,7 @@
 """Nodes that Karpenter may make, by its NodePools: which GPUs they bring, and which pods they take."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,12 +14,13 @@ from tests.rules.samples import container, pod
 from webhook.cuda.offer import offer_of
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.live import MAKERS
-from webhook.facts.made_pools import faults_of, node_pool_from_raw, pools_of
+from webhook.facts.made_pools import node_pool_from_raw, pools_of
 from webhook.facts.node_index import pool_table
 from webhook.facts.snapshot import Snapshot
 from webhook.gpus.gpu_catalogue import CATALOGUE
 from webhook.gpus.gpu_names import INSTANCE_TYPE
 from webhook.gpus.machine_types import cloud_of, machine_table, models_of
+from webhook.ledger.inventory import read_inventory
 from webhook.model.pod_reader import pod_from_raw
 from webhook.policy.cluster_settings import PoolSettings
 from webhook.rules import schedulable
@@ -180,7 +183,6 @@ def test_a_node_class_says_the_driver_and_more_labels_and_taints(spec, driver, t
     "raw",
     [
         pytest.param({}, id="nothing"),
-        pytest.param({"metadata": {"name": "a"}}, id="no version"),
         pytest.param({"apiVersion": "hypershift.openshift.io/v1beta1", "metadata": {"name": "a"}}, id="another kind"),
     ],
 )
@@ -196,12 +198,13 @@ def test_a_node_pool_of_any_shape_may_bring_unknown_gpus(spec):
     assert offered(pools_of(node_pool_from_raw(raw)[1])) == {"?"}
 
 
-def test_what_cannot_be_read_or_met_is_told():
+def test_what_cannot_be_read_or_met_is_told(tmp_path):
     raws = [
         node_pool(["instance-family Near g5"], limits={"cpu": "lots"}),
         node_pool(["team In a", "team In b"], name="none"),
     ]
-    assert list(faults_of(dict(map(node_pool_from_raw, raws)))) == [
+    (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": raws}))
+    assert list(read_inventory(tmp_path / "cluster.json").left_out) == [
         "NodePool gpu: spec.template.spec.requirements[0] is no requirement that Karpenter knows, so the GPUs of its "
         "nodes are unknown",
         "NodePool gpu: spec.limits.cpu is no amount, so the GPUs of its nodes are unknown",

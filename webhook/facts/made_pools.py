@@ -113,7 +113,7 @@ class NodeTemplate:
 def node_pool_from_raw(raw: object) -> tuple[str, NodeTemplate] | None:
     """Read a NodePool of Karpenter, of any shape. None where it has no name, or is a NodePool of something else."""
     name, version = text(raw, "metadata", "name"), text(raw, "apiVersion")
-    if not name or not version.startswith(f"{_GROUP}/"):
+    if not name or not (version or f"{_GROUP}/").startswith(f"{_GROUP}/"):
         return None
     spec, faults = mapped(raw, "spec", "template", "spec"), list[str]()
     ref = mapped(spec, "nodeClassRef")

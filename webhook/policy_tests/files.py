@@ -16,6 +16,7 @@ from typing import Any
 
 from webhook.audit.documents import Document, DocumentError, Warn, read_all, read_text
 from webhook.facts.facts import ClusterFacts
+from webhook.facts.made_pools import faults_of, node_pool_from_raw
 from webhook.ledger.inventory import OBJECT_KINDS, Inventory, inventory_of, read_inventory
 from webhook.ledger.static_pods import StaticPods, fault_of
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -259,6 +260,9 @@ def _fault_in(raw: Mapping[str, Any]) -> str:
         return f"{found}; rules ask about objects of kind {', '.join(OBJECT_KINDS)}"
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         return f"a {kind} without a name; write metadata.name"
+    if kind == "NodePool":
+        read = dict(filter(None, [node_pool_from_raw(raw)]))
+        return next(faults_of(read), "") if read else "a NodePool of no known API; write apiVersion: karpenter.sh/v1"
     if kind == "Pod":
         try:
             pod_from_raw(raw)
