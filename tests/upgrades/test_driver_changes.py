@@ -252,7 +252,7 @@ def test_the_mode_stands_in_the_default_only(tmp_path: Path) -> None:
     (tmp_path / "_default.yaml").write_text(policy_file({}))
     assert load(tmp_path).drivers is WorkloadsMode.WARN
     (tmp_path / "team.yaml").write_text(policy_file({}, name="team", drivers={"mode": "enforce"}))
-    with pytest.raises(FileErrors, match="what happens to changes of drivers are the same in all namespaces"):
+    with pytest.raises(FileErrors, match="drivers are the same in all namespaces"):
         load(tmp_path)
 
 

@@ -15,7 +15,7 @@ from webhook.audit.documents import Document, DocumentError
 from webhook.audit.owners import Owners
 from webhook.audit.review_objects import ReviewContext, scalers_in, with_input_claims
 from webhook.facts.facts import ClusterFacts, ImageSource
-from webhook.facts.snapshot import EMPTY, FOLLOWED_KINDS
+from webhook.facts.snapshot import EMPTY, MAKING_KINDS
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import ApiResource, Discovery
@@ -78,7 +78,7 @@ def read_facts(
     for kind in (CLAIM, TEMPLATE):
         snapshot = snapshot.with_claims(kind, read(GROUP, kind, ignored))
     snapshot = snapshot.with_slices(all_of(SLICE, ignored))
-    for part, (group, kind) in FOLLOWED_KINDS.items():
+    for part, (group, kind) in MAKING_KINDS.items():
         snapshot = snapshot.with_classes(part, read(group, kind, ignored))
     for kind in RUNTIMES:
         snapshot = snapshot.with_runtimes(read(TRAINER, kind, ignored))

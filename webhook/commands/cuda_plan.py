@@ -210,7 +210,7 @@ def _changed(
 
     faults: list[str] = []
     declared = declared_pools(policy.at(now.timestamp()) for policy in policies.policies)
-    known = KnownNodes.of(facts, declared, policies)
+    known = KnownNodes(facts.cluster.nodes, declared, policies.accelerators, policies.cuda.tables)
     changes: tuple[NodeChange, ...] = ()
     for document in drivers:
         facts = replace(facts, cluster=facts.cluster.with_class(PARTS[document.kind], document.object))

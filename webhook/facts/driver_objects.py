@@ -9,7 +9,7 @@ on the label nvidia.com/gpu.deploy.driver.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -17,9 +17,9 @@ from itertools import permutations
 from operator import or_
 from typing import Any
 
-from webhook.facts.node_index import Mask, NodeTable
+from webhook.facts.node_index import Mask, NodeTable, changing
 from webhook.model.json_parts import mapped, part, text
-from webhook.model.node import DRIVER_PARTS, NextDriver, driver_labels
+from webhook.model.node import DRIVER_PARTS, ChangingNodes, NextDriver, RuntimeClass, driver_labels
 from webhook.model.pod import Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.resource_slices import SliceDriver
@@ -63,7 +63,7 @@ class DriverObject:
     name: str
     written: str
     choice: str
-    is_on: bool = True
+    is_on: bool
     is_default: bool = False
     leaves_it: bool = False
     pod: Pod | None = field(default=None, compare=False)
@@ -79,10 +79,7 @@ class DriverObject:
 
     @cached_property
     def version(self) -> str:
-        """The driver version, or what is known of it, such as 580 or 580.95.05; empty for a digest or a word.
-
-        Tags of images may name a system or kernel after it.
-        """
+        """What a tag tells of the driver, such as 580 or 580.95.05, whatever follows; empty for a digest or a word."""
         found = _VERSION.match(self.written)
         return "" if found is None else found[1]
 
@@ -145,12 +142,14 @@ def driven_nodes(
     return {one: mask for one, mask in nodes.items() if one.is_on}, rivals
 
 
-def coming_drivers(objects: Collection[DriverObject], table: NodeTable) -> list[tuple[str, NextDriver, Mask]]:
-    """The objects that will bring another driver to nodes, each with the change and the nodes that lack it yet."""
-    (nodes, rivals), found = driven_nodes(objects, table), []
-    for one, mask in nodes.items():
-        if one.version and not rivals:
-            having = (own for kind, own in table.kinds if has_driver(one.version, kind.labels, kind.by_slices))
-            change = NextDriver(one.version, 0.0, "", tuple(driver_labels(one.version).items()))
-            found.append((one.title, change, mask & ~reduce(or_, having, 0)))
-    return found
+def coming_nodes(
+    objects: tuple[DriverObject, ...], table: NodeTable, pod: Pod, runtime_class: RuntimeClass | None
+) -> Iterator[ChangingNodes]:
+    """The nodes that match a pod now and will get another driver by one of these objects, object by object."""
+    nodes, rivals = table.kept(objects, lambda: driven_nodes(objects, table))
+    matching = table.matching_nodes(pod, runtime_class)
+    for one, mask in nodes.items() if not rivals else ():
+        version, own = one.version, table.classes(matching & mask) if one.version else ()
+        if now := tuple(kind for kind in own if not has_driver(version, kind.labels, kind.by_slices)):
+            change = NextDriver(version, 0.0, "", tuple(driver_labels(version).items()))
+            yield changing(one.title, change, now)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Protocol
 
-from webhook.facts.driver_objects import coming_drivers
+from webhook.facts.driver_objects import coming_nodes
 from webhook.facts.made_pools import BY_NODE_POOLS, WHOLE_GPUS, known_pools
 from webhook.facts.node_index import Mask, NodeTable, changing_nodes, pool_table
 from webhook.facts.slice_index import SliceTable
@@ -117,8 +117,10 @@ class ClusterFacts:
         if not self.changing and not drivers:
             return ()
         table, runtime_class = self.table, self.cluster.runtime_classes.get(pod.runtime_class or "")
-        coming = table.kept(drivers, lambda: coming_drivers(drivers, table)) if drivers else ()
-        return tuple(changing_nodes(self.changing, self.pools or NodeTable({}), table, pod, runtime_class, coming))
+        coming = coming_nodes(drivers, table, pod, runtime_class) if drivers else ()
+        if self.pools is None:
+            return tuple(coming)
+        return (*changing_nodes(self.changing, self.pools, table, pod, runtime_class), *coming)
 
     def divides_gpus(self) -> bool:
         """Whether any known node or node pool may divide its GPUs: in the MIG strategy single, by time-slicing or MPS.

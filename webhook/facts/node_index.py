@@ -371,17 +371,10 @@ def _node(pool: NodePool, accelerators: Accelerators) -> Node | None:
     return replace(node, kind=kind, is_declared=True, open=pool.open)
 
 
-def changing_nodes(  # noqa: PLR0913, PLR0917  # what changes, and what a pod may land on
-    pools: tuple[NodePool, ...],
-    declared: NodeTable,
-    cluster: NodeTable,
-    pod: Pod,
-    runtime_class: RuntimeClass | None,
-    coming: Iterable[tuple[str, NextDriver, Mask]] = (),
+def changing_nodes(
+    pools: tuple[NodePool, ...], declared: NodeTable, cluster: NodeTable, pod: Pod, runtime_class: RuntimeClass | None
 ) -> Iterator[ChangingNodes]:
-    """The nodes of the cluster and the pools that match a pod now and will get another driver, pool by pool; then the
-    nodes of each of the `coming` changes.
-    """
+    """The nodes of the cluster and the pools that match a pod now and will get another driver, pool by pool."""
     of_nodes, of_pools = (table.matching_nodes(pod, runtime_class) for table in (cluster, declared))
     for pool in pools:
         change = pool.next
@@ -391,14 +384,11 @@ def changing_nodes(  # noqa: PLR0913, PLR0917  # what changes, and what a pod ma
                 own &= cluster.labelled(key, [value])
             place = 1 << list(declared.nodes).index(f"pool {pool.name}")
             if now := (*cluster.classes(of_nodes & own), *declared.classes(of_pools & place)):
-                yield _changing(pool.name, change, now)
-    for name, change, own in coming:
-        if now := cluster.classes(of_nodes & own):
-            yield _changing(name, change, now)
+                yield changing(pool.name, change, now)
 
 
 @lru_cache(maxsize=64)
-def _changing(pool: str, change: NextDriver, now: tuple[NodeClass, ...]) -> ChangingNodes:
+def changing(pool: str, change: NextDriver, now: tuple[NodeClass, ...]) -> ChangingNodes:
     """The nodes of one pool. Most pods get the same answer, and so the verdicts that are kept about it."""
     return ChangingNodes(pool, change, now, tuple(_changed(one, change) for one in now))
 

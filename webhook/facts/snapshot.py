@@ -295,11 +295,7 @@ _CLASSES: Mapping[str, Callable[[object], tuple[str, object] | None]] = {
 MAKING_KINDS = {
     "node_pools": ("karpenter.sh", "NodePool"),
     "ec2_node_classes": ("karpenter.k8s.aws", "EC2NodeClass"),
-}
-"""What says which nodes Karpenter may make: part of a snapshot -> API group and kind."""
-FOLLOWED_KINDS = {
-    **MAKING_KINDS,
     "cluster_policies": (NVIDIA_GROUP, CLUSTER_POLICY),
     "nvidia_drivers": (NVIDIA_GROUP, NVIDIA_DRIVER),
 }
-"""Kinds of operators that a cluster may lack."""
+"""What says which nodes Karpenter may make, and which drivers nodes get: part of a snapshot -> API group and kind."""

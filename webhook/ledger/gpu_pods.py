@@ -72,7 +72,7 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
     uid, spec, gpu_pod = _uid(metadata), mapped(pod.get("spec")), None
     namespace = sys.intern(str(metadata.get("namespace") or "default"))
     annotations = mapped(metadata.get("annotations"))
-    if _asks_by_number(annotations, spec, accelerators):
+    if any(key in annotations for key in ASKING) or any(map(accelerators.of, _resource_names(spec))):
         said = {"annotations": {key: annotations[key] for key in KEYS if key in annotations}}
         try:
             read = pod_from_raw({"metadata": said, "spec": {key: spec.get(key) for key in _DECISIVE}}, accelerators)
@@ -95,18 +95,6 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
 @lru_cache(maxsize=4096)
 def _shared(makers: tuple[Member, ...]) -> tuple[Member, ...]:
     return tuple((sys.intern(kind), name) for kind, name in makers)
-
-
-def asks_for_gpus(pod: Mapping[str, Any], accelerators: Accelerators) -> bool:
-    """Whether a pod asks for GPUs, or for devices by resource claims, which may be GPUs."""
-    spec = mapped(pod, "spec")
-    return bool(spec.get("resourceClaims")) or _asks_by_number(
-        mapped(pod, "metadata", "annotations"), spec, accelerators
-    )
-
-
-def _asks_by_number(annotations: Mapping[str, Any], spec: Mapping[str, Any], accelerators: Accelerators) -> bool:
-    return any(key in annotations for key in ASKING) or any(map(accelerators.of, _resource_names(spec)))
 
 
 def _resource_names(spec: Mapping[str, Any]) -> Iterator[str]:

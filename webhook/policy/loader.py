@@ -45,11 +45,7 @@ from webhook.yaml_files.yaml_lines import YamlNode
 _NAMESPACES: KeyPath = ("spec", "namespaces")
 _POOLS: KeyPath = ("spec", "nodePools")
 
-_OF_ALL_NAMESPACES = {
-    "accelerators": "names of GPUs",
-    "drivers": "what happens to changes of drivers",
-    "exceptions": "limits of exceptions",
-}
+_OF_ALL_NAMESPACES = {"accelerators": "names of GPUs", "drivers": "drivers", "exceptions": "limits of exceptions"}
 """Keys of `spec` that stand in the default only, and what they are."""
 
 

@@ -6,6 +6,7 @@ breaks, or a GPU that is certainly not driven any more, refuses the object where
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,11 +21,12 @@ from webhook.engine.running_rules import told
 from webhook.facts.driver_objects import DriverObject, driver_object_from
 from webhook.facts.facts import ClusterFacts
 from webhook.kubernetes.api_server import ApiServer
-from webhook.ledger.gpu_pods import COUNTING, asks_for_gpus
+from webhook.ledger.gpu_pods import COUNTING, stored_from_raw
 from webhook.ledger.inventory import read_inventory
 from webhook.ledger.ledger_store import LedgerError
 from webhook.ledger.pod_source import PODS, PodLists
 from webhook.model.accelerators import Accelerators
+from webhook.model.json_parts import mapped, part
 from webhook.model.subject import makers_of, subject_of
 from webhook.model.wording import counted, few
 from webhook.model.workloads import is_pod
@@ -87,7 +89,8 @@ class DriverJudge:
         one = driver_object_from(raw)
         if policies.drivers is WorkloadsMode.DISABLED or (old is not None and driver_object_from(old) == one):
             return None
-        known = KnownNodes.of(facts, declared_pools(policy.at(now) for policy in policies.policies), policies)
+        pools = declared_pools(policy.at(now) for policy in policies.policies)
+        known = KnownNodes(facts.cluster.nodes, pools, policies.accelerators, policies.cuda.tables)
         wanted = wanted_by(one, facts, known)
         found: list[Finding] = []
         if wanted.change is not None:
@@ -143,8 +146,10 @@ def judge_by(source: ApiServer | Path | None, accelerators: Accelerators) -> Dri
 
 def _asking(raws: Iterable[object], accelerators: Accelerators) -> Iterator[Document]:
     for number, raw in enumerate(raws, 1):
-        if isinstance(raw, dict) and asks_for_gpus(raw, accelerators):
-            yield Document("", number, 0, {"apiVersion": "v1", "kind": "Pod", **raw})
+        claims = isinstance(raw, dict) and part(raw, "spec", "resourceClaims")
+        with suppress(ValueError):  # of a pod without uid, which the API server has not
+            if claims or stored_from_raw(raw, accelerators).gpu_pod is not None:
+                yield Document("", number, 0, {"apiVersion": "v1", "kind": "Pod", **mapped(raw)})
 
 
 def _lines(plan: DriverPlan, one: DriverObject) -> Iterator[Finding]:

@@ -20,7 +20,6 @@ from webhook.model.node import NodeClass, NodePool
 from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import Version, parse_version
 from webhook.model.wording import counted, few, hint, nearest
-from webhook.policy.policy_set import PolicySet
 
 _IN = re.compile(r"\s*(\S+)\s+in\s*\((.*)\)\s*", re.DOTALL)
 _NUMBERS = re.compile(r"[RrVv]?([0-9]{3}(?:\.[0-9]+){0,2})\.?")
@@ -74,10 +73,6 @@ class KnownNodes:
     pools: tuple[NodePool, ...]
     accelerators: Accelerators
     tables: CudaTables
-
-    @classmethod
-    def of(cls, facts: ClusterFacts, pools: tuple[NodePool, ...], policies: PolicySet) -> "KnownNodes":
-        return cls(facts.cluster.nodes, pools, policies.accelerators, policies.cuda.tables)
 
     def change(self, action: ChangeAction, text: str) -> NodeChange:
         """The change that an option means. Raises UnusableChangesError."""
