@@ -115,7 +115,7 @@ def test_the_command_prints_the_newest_cuda_of_a_branch_of_the_platform(director
 def test_the_page_of_the_tables_has_the_rows_of_the_platform(directory) -> None:
     (directory / "_cuda.yaml").write_text(NEW)
     page = run("docs", "--policies", directory).stdout
-    assert "| 650 | 14.0 |  |  | me |" in page
+    assert "| 650 | 14.0 |  |  |" in page
     assert "| 650 |" not in run("docs").stdout
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonpatch
 
+from webhook.facts.snapshot import EMPTY, Snapshot
 from webhook.gpus.gpu_shares import WHOLE_GPU, GpuShare, share_of
 from webhook.model.claims import PodResourceClaim, Requests
 from webhook.model.edits import Edit, apply
@@ -45,6 +46,7 @@ class Cluster:
     classes: Mapping[str, str] = field(default_factory=dict)
     most: Mapping[str, int] = field(default_factory=dict)
     changing: Sequence[ChangingNodes] = ()
+    cluster: Snapshot = EMPTY
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         return self.runtime_classes.get(name)

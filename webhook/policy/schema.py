@@ -89,7 +89,7 @@ class Workloads(CamelModel):
     `disabled` does not check workloads at all."""
 
 
-class Drivers(CamelModel):
+class AppliedDrivers(CamelModel):
     """What happens to a ClusterPolicy or NVIDIADriver of GPU Operator when it is applied."""
 
     mode: WorkloadsMode
@@ -158,7 +158,7 @@ class PolicySpec(CamelModel):
     replace entries of `_default.yaml` with the same name; shared quotas go by `_default.yaml`."""
     accelerators: AcceleratorSettings | None = None
     """Resource names of GPUs that are not built in. They are declared in `_default.yaml` only, for all namespaces."""
-    drivers: Drivers | None = None
+    drivers: AppliedDrivers | None = None
     """What happens to a ClusterPolicy or NVIDIADriver of GPU Operator when it is applied. Unset: `warn`. It stands in
     `_default.yaml` only."""
     exceptions: ExceptionLimits | None = None
