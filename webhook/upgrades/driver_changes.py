@@ -86,8 +86,10 @@ class DriverJudge:
 
         None if nothing about the driver is said, or changes. Raises ShapeError for a malformed object.
         """
+        if policies.drivers is WorkloadsMode.DISABLED:
+            return None
         one = driver_object_from(raw)
-        if policies.drivers is WorkloadsMode.DISABLED or (old is not None and driver_object_from(old) == one):
+        if old is not None and driver_object_from(old) == one:
             return None
         pools = declared_pools(policy.at(now) for policy in policies.policies)
         known = KnownNodes(facts.cluster.nodes, pools, policies.accelerators, policies.cuda.tables)

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from webhook.cuda.cuda_tables import CudaTables
-from webhook.facts.driver_objects import DriverObject, driven_nodes, has_driver
+from webhook.facts.driver_objects import CLUSTER_POLICY, DriverObject, driven_nodes, has_driver
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.nodes import Node
 from webhook.model.accelerators import Accelerators
@@ -209,8 +209,8 @@ def wanted_by(one: DriverObject, facts: ClusterFacts, known: KnownNodes) -> Want
         left = f"it leaves drivers to {named}; `gpu-policy cuda plan --cluster FILE` says what these change"
         return WantedDriver(None, (left,) if one.leaves_it and nodes else ())
     if one not in nodes:
-        ruling = next(other.title for other in nodes)
-        idle = f"{ruling} installs the driver of all nodes, so this changes nothing"
+        ruling = next(other.title for other in objects.values() if other.kind == CLUSTER_POLICY)
+        idle = f"{ruling} leaves no driver to NVIDIADrivers, so this changes nothing"
         return WantedDriver(None, (f"{idle}; set its spec.driver.useNvidiaDriverCRD to true",))
     try:
         own = [table.nodes[name] for name in table.names(nodes[one])]
