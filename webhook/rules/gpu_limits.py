@@ -3,9 +3,9 @@
 GPUs in `spec.resources` are a violation: Kubernetes takes only cpu, memory and huge pages there. GPUs by a resource
 claim (DRA) count against both maxima, if the claim is known when the pod is created. The alternative with most GPUs
 counts. All GPUs of a node (`allocationMode: All`) count as one, with a warning unless ResourceSlices show that no node
-has too many. If a container uses single requests of a claim, only the smallest ones count for it. A pod may have 128
-claims, and a claim 32 different alternatives with 512 characters of device classes; more is a violation. Claims and
-templates with more GPUs than a pod may have are refused when they are applied.
+has too many. If a container uses single requests of a claim, only the smallest ones count for it. Claims beyond their
+[bounds](dra.md#bounds) are a violation. Claims and templates with more GPUs than a pod may have are refused when they
+are applied.
 
 A resource that opens all GPUs of a node, such as `gpu.intel.com/i915_monitoring`, stands for the GPUs of the largest
 node, or for 8 if no node lists any: a violation if these exceed the maximum, else a warning. Units count by `weights`
@@ -14,7 +14,7 @@ of 24 shares are 3/8.
 
 A GPU of which a pod gets a part, by the annotation `gpu-fraction` or `gpu-memory` of KAI and Run:ai, counts as one.
 
-Not counted are claims beyond the first 4,096 of a namespace, and device classes of unknown names in `resources`.
+Not counted are device classes of unknown names in `resources`.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
 """Containers with several GPUs, and GPU containers of jobs on several nodes, get the platform's NCCL environment.
 
-GPUs by a resource claim (DRA) count for the containers that use the claim, in the largest number that it may bring, if
-the claim is known when the pod is created. A variable that a container sets itself is kept.
+GPUs by a resource claim count for the containers that use it ([dra.md](dra.md)). A variable that a container sets
+itself is kept.
 
 Variables that name network interfaces or HCAs (`*_SOCKET_IFNAME`, `NCCL_IB_HCA`, `UCX_NET_DEVICES`, `GLOO_*` and the
 like) are right in one network only, which is the pod network for `env`. So pods with `hostNetwork` get the variables of

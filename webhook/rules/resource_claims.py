@@ -2,10 +2,9 @@
 
 Read are the ResourceClaims and ResourceClaimTemplates that a pod names, when it is created and when they are applied,
 and the device classes that its containers request as extended resources (`deviceclass.resource.kubernetes.io/...`).
-Every alternative of a request counts. What cannot be checked is a violation: more than 128 claims of a pod, and a claim
-with more than 32 different alternatives or 512 characters of device classes. Nothing is said of claims that do not
-exist, that the webhook may not read, or beyond the first 4,096 of a namespace, nor of an `extendedResourceName`, which
-may come from a device plugin.
+Every alternative of a request counts. Claims beyond their [bounds](dra.md#bounds) are a violation. Nothing is said of
+claims that do not exist or that the webhook may not read, nor of an `extendedResourceName`, which may come from a
+device plugin.
 
 With `adminAccess` a request reaches devices that other pods use. Kubernetes allows it in namespaces with the label
 `resource.kubernetes.io/admin-access: "true"`, and this rule in the namespaces that the policy names. `tolerations` are

@@ -10,9 +10,7 @@ resource is suggested only if the pod would then fit.
 A workload is told if a rolling update could not end because it needs more pods (maxSurge) than the nodes of today hold,
 and if its autoscaler may want more (maxReplicas).
 
-Claims by template, and device classes in resources, are impossible if the cluster does not have their DeviceClass, if a
-claim is for more than 32 devices, or if the pod requests more devices of a class than any node offers by its
-ResourceSlices. A missing DeviceClass is also reported when a claim or template is applied.
+[dra.md](dra.md) says which claims, and device classes in resources, are impossible.
 
 These warn in every mode: a claim or template that does not exist yet, if others do; a claim that cannot be allocated
 now; a RuntimeClass or PriorityClass that the cluster does not have, if it has others; a RuntimeClass whose handler some
