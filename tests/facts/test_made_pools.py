@@ -201,14 +201,16 @@ def test_a_node_pool_of_any_shape_may_bring_unknown_gpus(spec):
 def test_what_cannot_be_read_or_met_is_told(tmp_path):
     raws = [
         node_pool(["instance-family Near g5"], limits={"cpu": "lots"}),
-        node_pool(["team In a", "team In b"], name="none"),
+        node_pool(["kubernetes.io/arch In amd64", "kubernetes.io/arch In arm64"], name="none"),
+        node_pool(["team In a", "team In b"], name="other"),
     ]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": raws}))
     assert list(read_inventory(tmp_path / "cluster.json").left_out) == [
         "NodePool gpu: spec.template.spec.requirements[0] is no requirement that Karpenter knows, so the GPUs of its "
         "nodes are unknown",
         "NodePool gpu: spec.limits.cpu is no amount, so the GPUs of its nodes are unknown",
-        "NodePool none: no value of team meets all that its template says, so it makes no node",
+        "NodePool none: no value of kubernetes.io/arch meets all that its template says, so it makes no node",
+        "NodePool other: no value of team meets all that its template says, so its nodes lack that label",
     ]
 
 

@@ -18,6 +18,7 @@ from webhook.facts.nodes import SAME_LABELS, text_of
 from webhook.gpus.gpu_names import INSTANCE_TYPE
 from webhook.gpus.gpu_table import GPUS
 from webhook.gpus.machine_types import Cloud, MachineType, cloud_named, cloud_of, machine_table, models_of
+from webhook.model.globs import matcher
 from webhook.model.json_parts import listed, mapped, text
 from webhook.model.node import CUDA_LABELS, GPU_NAME_LABELS, NodePool, OpenLabels, Taint, driver_labels
 from webhook.model.requirements import rounded_up, thousandths_of
@@ -104,10 +105,15 @@ class NodeTemplate:
         keys = dict.fromkeys(one.key for one in self.stated)
         return [(key, values[0]) for key in keys if (values := self.values(key)) is not None and len(values) == 1]
 
+    @cached_property
+    def unmet(self) -> Sequence[str]:
+        """The labels of which no value meets all that is said of them."""
+        return list(dict.fromkeys(one.key for one in self.stated if contradicts(self.stated, one)))
+
     @property
-    def contradictory(self) -> str:
-        """A label of which no value meets all that is said of it; empty for none."""
-        return next((one.key for one in self.stated if contradicts(self.stated, one)), "")
+    def is_impossible(self) -> bool:
+        """Whether no machine can meet it. Of labels that people choose, Karpenter makes nodes without an unmet one."""
+        return any(matcher(glob).fullmatch(key) for glob in _open_keys(self.group) for key in self.unmet)
 
 
 def node_pool_from_raw(raw: object) -> tuple[str, NodeTemplate] | None:
@@ -166,7 +172,7 @@ def _requirement(raw: object) -> Expression | None:
 def pools_of(template: NodeTemplate, says: NodeClassSays = UNKNOWN_CLASS) -> tuple[NodePool, ...]:
     """The pools of the nodes with GPUs that a NodePool may bring with its node class; none if it brings no GPUs."""
     limits = dict(template.limits)
-    if template.contradictory or 0 in [limits.get(name) for name in ("cpu", "memory", "nodes")]:
+    if template.is_impossible or 0 in [limits.get(name) for name in ("cpu", "memory", "nodes")]:
         return ()
     cloud = None if template.faults else cloud_of(template.group or cloud_named(one.key for one in template.stated))
     if cloud is None:
@@ -217,8 +223,9 @@ def _pool(template: NodeTemplate, says: NodeClassSays, machine: MachineType, kin
     labels |= {key: value for key, value in template.single if key not in machine.labels}
     if says.driver and machine.gpus and machine.resource == _RESOURCES["nvidia"]:
         labels |= driver_labels(says.driver)
-    lacking = [Expression(key, Operator.DOES_NOT_EXIST) for key, value in machine.labels.items() if value is None]
-    required = (*(one for one in template.stated if one.key not in labels), *lacking)
+    lacking = [*template.unmet, *(key for key, value in machine.labels.items() if value is None)]
+    required = [one for one in template.stated if one.key not in labels and one.key not in template.unmet]
+    required += [Expression(key, Operator.DOES_NOT_EXIST) for key in lacking]
     return NodePool(
         f"{template.name} ({kind})",
         tuple(sorted(labels.items())),
@@ -227,7 +234,7 @@ def _pool(template: NodeTemplate, says: NodeClassSays, machine: MachineType, kin
         machine.gpus,
         members=((NODE_POOL_LABEL, template.name),),
         made_by=f"NodePool {template.name}",
-        open=OpenLabels(required, ("*",) if says.labels_more else _open_keys(template.group), models_of(labels)),
+        open=OpenLabels(tuple(required), ("*",) if says.labels_more else _open_keys(template.group), models_of(labels)),
     )
 
 
@@ -269,5 +276,6 @@ def faults_of(templates: Mapping[str, NodeTemplate]) -> Iterator[str]:
     """Messages about what NodePools say that cannot be read, or cannot be met."""
     for name, template in sorted(templates.items()):
         yield from (f"NodePool {name}: {fault}, so the GPUs of its nodes are unknown" for fault in template.faults)
-        if key := template.contradictory:
-            yield f"NodePool {name}: no value of {cut(key)} meets all that its template says, so it makes no node"
+        result = "it makes no node" if template.is_impossible else "its nodes lack that label"
+        for key in template.unmet:
+            yield f"NodePool {name}: no value of {cut(key)} meets all that its template says, so {result}"

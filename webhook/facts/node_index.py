@@ -317,8 +317,10 @@ class PoolTable(NodeTable):
 
 def _may_meet(known: OpenLabels, wanted: Expression) -> bool:
     """Whether nodes may meet an expression, by what is `known` of its label."""
-    if known.required:
-        return not contradicts(known.required, wanted)
+    if known.required:  # to Karpenter, NotIn makes a label optional, whatever else but In stands beside it
+        operators = {one.operator for one in known.required}
+        is_optional = Operator.NOT_IN in operators and Operator.IN not in operators
+        return (is_optional and wanted.accepts(None)) or not contradicts(known.required, wanted)
     if not any(matcher(glob).fullmatch(wanted.key) for glob in known.keys):
         return wanted.accepts(None)
     if wanted.key == _HOSTNAME:  # each node has its own
