@@ -28,7 +28,7 @@ CONFIGURATIONS = [
 SECRET = f"/api/v1/namespaces/{NAME}/secrets/gpu-policy-tls"
 BUNDLE = base64.b64encode(AUTHORITY.encode()).decode()
 MADE = {"ca.crt": BUNDLE, "tls.crt": BUNDLE}
-ENTRIES = 5
+ENTRIES = 6
 """Entries of both configurations in install.yaml."""
 REQUIRED = {"webhook": {"mutate": {"failurePolicy": "Fail"}, "validate": {"failurePolicy": "Fail"}}}
 """Older clusters get Ignore by default, and then nobody would notice the configurations."""
@@ -166,13 +166,12 @@ CHANGED = {
 @needs_helm
 def test_helm_upgrade_and_rollback_keep_what_the_replicas_wrote(plane: ControlPlane, run: Callable[..., str]) -> None:
     run("install", {})
-    number = ENTRIES
-    assert written(plane) == [None] * (1 + number)
+    assert written(plane) == [None] * (1 + ENTRIES)
     write_as_replicas_do(plane)
     run("upgrade", CHANGED)
-    assert (timeouts(plane), written(plane)) == ([3, 4], [MADE, *[BUNDLE] * number])
+    assert (timeouts(plane), written(plane)) == ([3, 4], [MADE, *[BUNDLE] * ENTRIES])
     run("rollback")
-    assert (timeouts(plane), written(plane)) == ([5, 5], [MADE, *[BUNDLE] * number])
+    assert (timeouts(plane), written(plane)) == ([5, 5], [MADE, *[BUNDLE] * ENTRIES])
 
 
 @pytest.mark.parametrize("how", [pytest.param([], id="client side"), pytest.param(["--server-side"], id="server side")])
