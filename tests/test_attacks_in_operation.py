@@ -169,7 +169,9 @@ KEYS = st.sampled_from(
     ]
 )
 VALUES = st.sampled_from(["true", "false", "", "gpuLimits", "*", "disabled", "kube-system", "gpuLimits,visibleDevices"])
-WRITTEN = st.dictionaries(KEYS | st.text(max_size=20), VALUES | st.text(max_size=20), max_size=4)
+OTHERS = st.text(st.characters(exclude_characters="-./"), max_size=20)
+"""No keys by which a pod asks for devices."""
+WRITTEN = st.dictionaries(KEYS | OTHERS, VALUES | st.text(max_size=20), max_size=4)
 
 
 @checked

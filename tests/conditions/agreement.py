@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,13 @@ NAMESPACES = ("strict", "helpful")
 OF_PODS = ("mutate", "validate")
 
 
-def evaluator() -> Evaluator:
-    """For the conditions of deploy/install.yaml, by phase. Raises MissingError."""
-    entries = {entry["name"].partition(".")[0]: entry["matchConditions"] for entry in shipped().entries}
-    return Evaluator(built(), entries)
+def evaluator(entries: Iterable[Raw] | None = None) -> Evaluator:
+    """For the conditions of webhooks, of deploy/install.yaml if none are given, by phase. Raises MissingError."""
+    conditions = {
+        entry["name"].partition(".")[0]: entry.get("matchConditions", [])
+        for entry in (shipped().entries if entries is None else entries)
+    }
+    return Evaluator(built(), conditions)
 
 
 @dataclass(frozen=True)

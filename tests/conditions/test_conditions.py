@@ -60,7 +60,7 @@ NAMED = {"key": "nvidia.com/gpu", "operator": "Exists"}
 def test_pods_that_tolerate_everything_are_sent_on_demand(conditions: Evaluator, *, is_default_runtime: bool) -> None:
     """For validation alone, when they are created and when their tolerations change."""
     asked = rendered({"webhook": {"sendTolerateAll": True, "nvidiaIsDefaultRuntime": is_default_runtime}}).entries
-    shared = Evaluator(built(), {one["name"].partition(".")[0]: one["matchConditions"] for one in asked})
+    shared = agreement.evaluator(asked)
     rows = (
         ([EVERYTHING], "", True),
         ([NAMED, EVERYTHING], "", True),
@@ -92,7 +92,7 @@ def test_pods_that_tolerate_everything_are_sent_on_demand(conditions: Evaluator,
 @needs_helm
 def test_templates_that_tolerate_everything_are_sent_on_demand_but_for_daemon_sets(conditions: Evaluator) -> None:
     asked = rendered({"webhook": {"sendTolerateAll": True}}).entries
-    shared = Evaluator(built(), {one["name"].partition(".")[0]: one["matchConditions"] for one in asked})
+    shared = agreement.evaluator(asked)
     spec = {"tolerations": [EVERYTHING], "containers": [{"name": "c"}]}
     requests = [(["workloads"], agreement.workload_request(kind, spec)) for kind in ("Deployment", "DaemonSet")]
     assert [one["workloads"].matches for one in shared.ask(requests)] == [True, False]

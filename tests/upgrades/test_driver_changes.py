@@ -204,7 +204,7 @@ def test_workloads_that_are_not_judged_in_the_time_are_counted(
 def test_the_warning_counts_what_an_audit_refuses_after_the_change(seed: int, pool: str, version: str) -> None:
     """Of pods that were not refused before. What selects drivers has no node then, of which cudaDriver says nothing."""
     rules: dict[str, Any] = {"tolerations": {}, "cudaDriver": {}}
-    now = cluster(seed)
+    now = cluster(seed, workloads=400)
     hidden = unseen(now)
     objects = [
         {**raw, "kind": "Pod", "apiVersion": "v1", "spec": raw["spec"].get("template", raw)["spec"]}
