@@ -87,6 +87,11 @@ class ClaimObserver:
                 found[key_of(raw)] = raw["metadata"]["uid"], amount(raw)
         return {uid: number for uid, number in found.values() if number}
 
+    def history(self, uid: str) -> list[tuple[int, str, int]]:
+        """What the watch said of an object: resourceVersion, key and GPUs."""
+        with self._lock:
+            return sorted((version, key, amount) for version, key, one, amount in self._changes if one == uid)
+
     def peak(self) -> tuple[int, int]:
         """The most that was reserved at any instant, and the resourceVersion at which it was that much first."""
         assert all(thread.is_alive() for thread in self._threads), "the history breaks off"

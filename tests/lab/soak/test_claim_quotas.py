@@ -89,7 +89,8 @@ class Rounds:
                 eventually(lambda: all(self._is_settled(observer) for _ in range(6)))
         found, entered = observer.counting(), self.site.entered(f"namespace.{self.namespace}")
         self.said.append(f"round {number}: {sum(found.values())} in use, peak {observer.peak()}: {storm.answers}")
-        story = "\n".join([*self.said, *storm.strange, self.site.logs()])
+        strangers = [f"entered and not in use: {uid}: {observer.history(uid)}" for uid in sorted(entered - set(found))]
+        story = "\n".join([*self.said, *storm.strange, self.site.logs(), *strangers])
         assert observer.peak()[0] <= HARD, story
         assert sum(found.values()) == HARD, story
         assert entered == set(found), story
