@@ -1,6 +1,5 @@
 """Every manifest of the corpus gets the verdicts that were worked out by hand, on every cluster."""
 
-import shutil
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -20,9 +19,10 @@ every_manifest = pytest.mark.parametrize("manifest", CORPUS, ids=lambda manifest
 
 @pytest.fixture(scope="module")
 def policies(tmp_path_factory: pytest.TempPathFactory) -> PolicySet:
-    """The default policy for every namespace."""
+    """The default policy for every namespace, with one line changed: users hear all of its advice."""
     folder = tmp_path_factory.mktemp("policies")
-    shutil.copy(Path(__file__).parents[1] / "policies/_default.yaml", folder)
+    text = (Path(__file__).parents[1] / "policies/_default.yaml").read_text()
+    (folder / "_default.yaml").write_text(text.replace("mode: &advice audit", "mode: &advice warn"))
     return load(folder)
 
 

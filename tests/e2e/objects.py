@@ -92,6 +92,7 @@ spec:
   namespaces: ["advised-*"]
   rules:
     cudaDriver: {{steer: false}}
+    replicaSpread: {{mode: warn}}
 {JUDGED}""",
     "strict": f"""\
 spec:

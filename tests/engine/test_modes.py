@@ -177,7 +177,7 @@ UNLIMITED_VOLUME = pod(
     [
         pytest.param({"mode": "warn"}, ["memoryAndCpu"], id="it warns"),
         pytest.param({"mode": "enforce"}, ["memoryAndCpu"], id="it refuses"),
-        pytest.param({"mode": "audit"}, ["sharedMemory", "memoryAndCpu"], id="nobody would be told"),
+        pytest.param({"mode": "audit"}, ["memoryAndCpu"], id="it is recorded, so no other rule warns of it"),
         pytest.param({"mode": "disabled"}, ["sharedMemory"], id="it is disabled"),
         pytest.param({"memoryLimit": False}, ["sharedMemory", "memoryAndCpu"], id="it is about the CPU alone"),
     ],

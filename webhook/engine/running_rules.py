@@ -104,8 +104,8 @@ def violations(pod: Pod, validators: Sequence[ConfiguredRule], facts: Facts) -> 
 
 
 def _reported_faults(pod: Pod, validators: Iterable[ConfiguredRule], facts: Facts) -> frozenset[str]:
-    """The faults that violations of these rules name in a pod. Rules in mode `audit` do not count: they warn nobody."""
-    telling = (active for active in validators if active.rule.faults and active.mode is not Mode.AUDIT)
+    """The faults that violations of these rules name in a pod. Mode `audit` records them, and nobody hears of them."""
+    telling = (active for active in validators if active.rule.faults)
     values = (one.rule.validate(pod, one.settings, facts) for one in telling if one.rule.validate is not None)
     return frozenset(value.fault for value in chain.from_iterable(values) if isinstance(value, Violation))
 
