@@ -1,8 +1,9 @@
 """Pods and claims together, as ledgers see them: claims exist from their creation to their deletion."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,6 +108,28 @@ def test_the_entry_of_a_pod_goes_once_the_claim_for_its_extended_resources_is_en
         assert {one.called for one in found.seen()} == ({"claim special"} if is_gone_for_it else {"a", "claim special"})
         server.tell_event(CLAIMS, "DELETED", special, "102")
         eventually(lambda: uid("a") in found.live_among(entries))
+
+
+@pytest.mark.parametrize(
+    ("make", "pod", "key"),
+    [(for_extended_resources, "a", uid("a")), (made_for, "p", ROOM)],
+    ids=["extended", "template"],
+)
+def test_the_second_claim_of_a_pod_stands_for_it_when_the_first_goes(
+    server: FakeApiServer, tmp_path: Path, make: Callable[..., Any], pod: str, key: bytes
+) -> None:
+    """The scheduler makes another claim while the one of a binding that failed is still being deleted."""
+    first, second = (make(pod, stored_claim(name, 2)) for name in ("first", "second"))
+    entries = {key, uid("claim first"), uid("claim second")}
+    server.objects[CLAIMS] = []
+    with following(server, tmp_path) as found:
+        events = [("ADDED", first), ("ADDED", second), ("MODIFIED", deleted(first, AT, 0)), ("DELETED", first)]
+        for version, (event, claim) in enumerate(events, 101):
+            server.tell_event(CLAIMS, event, claim, str(version))
+        eventually(lambda: is_gone(found, uid("claim first")))
+        assert key in found.gone_among(entries)
+        server.tell_event(CLAIMS, "DELETED", second, "105")
+        eventually(lambda: key not in found.gone_among(entries))
 
 
 def test_a_pod_that_has_ended_needs_no_room(server: FakeApiServer, tmp_path: Path) -> None:

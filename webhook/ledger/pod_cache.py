@@ -24,8 +24,7 @@ class PodTable:
         self._in: dict[str, set[bytes]] = {}
         self._named: dict[str, dict[str, bytes]] = {}
         self._ends: dict[bytes, float] = {}  # only of pods that end, which are few
-        self._taken: dict[bytes, bytes] = {}  # key of a reservation -> uid of the claim that took it over
-        self._standing: dict[bytes, GpuPod] = {}  # uid of a pod -> the claim for its extended resources
+        self._made: dict[bytes, dict[bytes, GpuPod]] = {}  # reservation or pod -> uid -> claim that was made for it
         self._gated: set[bytes] = set()
 
     def __len__(self) -> int:
@@ -38,13 +37,13 @@ class PodTable:
         return uid in self._pods
 
     def put(self, pod: GpuPod, ends: float) -> None:
+        if (before := self._pods.get(pod.uid)) is not None:
+            self._forget_made(before)
         self._pods[pod.uid] = pod
         self._in.setdefault(pod.namespace, set()).add(pod.uid)
         self._named.setdefault(pod.namespace, {})[pod.name] = pod.uid
-        if pod.takes_over:
-            self._taken[pod.takes_over] = pod.uid
-        if pod.extends:
-            self._standing[pod.extends] = pod
+        for key in filter(None, (pod.takes_over, pod.extends)):
+            self._made.setdefault(key, {})[pod.uid] = pod
         if pod.is_gated:
             self._gated.add(pod.uid)
         else:
@@ -65,10 +64,7 @@ class PodTable:
             return False
         self._ends.pop(uid, None)
         self._gated.discard(uid)
-        if self._taken.get(pod.takes_over) == uid:
-            del self._taken[pod.takes_over]
-        if (standing := self._standing.get(pod.extends)) is not None and standing.uid == uid:
-            del self._standing[pod.extends]
+        self._forget_made(pod)
         others = self._in[pod.namespace]
         others.discard(uid)
         named = self._named[pod.namespace]
@@ -91,10 +87,16 @@ class PodTable:
         return uids & self._gated
 
     def taken_over(self, keys: Set[bytes]) -> Set[bytes]:
-        return keys & self._taken.keys()
+        return {one.takes_over for key in keys & self._made.keys() for one in self._made[key].values()} & keys
 
     def standing_for(self, pods: Set[bytes]) -> list[GpuPod]:
-        return [self._standing[uid] for uid in pods & self._standing.keys()]
+        return [one for uid in pods & self._made.keys() for one in self._made[uid].values() if one.extends == uid]
+
+    def _forget_made(self, claim: GpuPod) -> None:
+        for key in filter(None, (claim.takes_over, claim.extends)):
+            del self._made[key][claim.uid]
+            if not self._made[key]:
+                del self._made[key]
 
     def is_in(self, uid: bytes, namespace: str) -> bool:
         pod = self._pods.get(uid)
