@@ -80,6 +80,7 @@ docs: $(READY) ## Generate what is generated; needs helm
 	$(BIN)/gpu-policy policy schema --kind GPUPolicyExceptions > docs/exceptions-schema.json
 	$(BIN)/gpu-policy policy schema --kind GPUPolicyTest > docs/policy-test-schema.json
 	$(BIN)/gpu-policy cuda docs > docs/cuda.md
+	$(BIN)/python -m tests.counted
 	$(BIN)/python -m deploy.generate
 
 sbom: ## List what a release consists of, in CycloneDX, from the lock

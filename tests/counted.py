@@ -1,7 +1,12 @@
-"""Metrics as a replica shows them after every kind of event, and what stands on the page."""
+"""Metrics as a replica shows them after every kind of event, and what stands on the page.
 
+`python -m tests.counted` writes the list of docs/metrics.md.
+"""
+
+import re
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
@@ -63,7 +68,7 @@ def counted() -> Metrics:
     for name, value in gauges.items():
         metrics.watch(name, lambda value=value: value)
     for name, results in (("warning_events", RESULTS), ("image_lookups", LOOKUP_RESULTS)):
-        count = metrics.count_results(name, results, "{results}")
+        count = metrics.count_results(name, results)
         for result in results:
             count(result)
     quota = Quota(QuotaScope.NAMESPACE, "team-one", ("team-one",), LIMITS)
@@ -98,3 +103,20 @@ def labels_by_name(page: bytes) -> dict[str, set[str]]:
     for sample in samples(page):
         found.setdefault(sample.name, set()).update(sample.labels)
     return found
+
+
+DOCUMENTED = Path(__file__).parents[1] / "docs" / "metrics.md"
+
+
+def documented() -> str:
+    """docs/metrics.md with every metric, its labels, and what a replica says of it."""
+    rows = ""
+    for family in sorted(text_string_to_metric_families(counted().page().decode()), key=lambda one: one.name):
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = dict.fromkeys(label for sample in family.samples for label in sample.labels if label != "le")
+        rows += f"- `{name}`" + (f" ({', '.join(labels)})" if labels else "") + f": {family.documentation}\n"
+    return re.sub(r"(?m)(?:^- `(?:gpu_policy|process)_.*\n)+", lambda _: rows, DOCUMENTED.read_text(), count=1)
+
+
+if __name__ == "__main__":
+    DOCUMENTED.write_text(documented())

@@ -16,7 +16,6 @@ MODULES = {
 }
 FOR_EVERY_RULE = ["policies/_default.yaml", "webhook/rules/__init__.py"]
 GENERATED = [
-    "README.md",
     "deploy/chart/files/policies/_default.yaml",
     "deploy/install.yaml",
     "docs/exceptions-schema.json",

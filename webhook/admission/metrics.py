@@ -135,6 +135,12 @@ GAUGES: Mapping[str, tuple[str, ...]] = {
 }
 """Name, without its prefix, of what is read at each scrape -> its text and its labels."""
 
+COUNTED: Mapping[str, str] = {
+    "image_lookups": "Look-ups of images in their registries, by result ({}).",
+    "warning_events": "Warnings about pods of controllers, by what became of their Event ({}).",
+}
+"""Name, without its prefix, of what is counted by its result -> its text, with the results in braces."""
+
 disable_created_metrics()  # type: ignore[no-untyped-call]  # when each series began would double their number
 
 
@@ -214,9 +220,9 @@ class Metrics:
 
         self.watch("exception_end_timestamp_seconds", shown)
 
-    def count_results(self, name: str, results: Sequence[str], text: str) -> Callable[[str], None]:
-        """A function that counts one of these results; each is shown from the beginning. `text` may have {results}."""
-        counter = self._counter(f"gpu_policy_{name}", ["result"], text.format(results=", ".join(results)))
+    def count_results(self, name: str, results: Sequence[str]) -> Callable[[str], None]:
+        """A function that counts one of these results of COUNTED; each is shown from the beginning."""
+        counter = self._counter(f"gpu_policy_{name}", ["result"], COUNTED[name].format(", ".join(results)))
         for result in results:
             counter.labels(result).inc(0)
         return lambda result: counter.labels(result).inc()

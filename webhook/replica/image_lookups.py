@@ -34,8 +34,7 @@ class ImageLookups:
 
     def start(self, metrics: Metrics) -> None:
         images = self.service
-        text = "Look-ups of images in their registries, by result ({results})."
-        count = metrics.count_results("image_lookups", LOOKUP_RESULTS, text)
+        count = metrics.count_results("image_lookups", LOOKUP_RESULTS)
         metrics.watch("images_known", lambda: images.known)
         metrics.watch("images_pending", lambda: images.pending)
         metrics.watch("image_results_shared", lambda: images.is_shared)

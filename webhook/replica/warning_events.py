@@ -134,11 +134,7 @@ class WarningEvents:
 
     def count_in(self, metrics: Metrics) -> None:
         metrics.watch("warning_events_waiting", lambda: len(self._waiting))
-        text = (
-            "Warnings about pods of controllers, by what became of their Event ({results}); unconfirmed are those of "
-            "pods that were not stored."
-        )
-        self._count = metrics.count_results("warning_events", RESULTS, text)
+        self._count = metrics.count_results("warning_events", RESULTS)
 
     def close(self) -> None:
         """End the thread. Warnings that wait are lost; the next pod of their controllers brings them again."""
