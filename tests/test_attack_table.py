@@ -9,7 +9,9 @@ ROOT = Path(__file__).parents[1]
 
 _ROWS = {
     match[1]: match[0]
-    for match in re.finditer(r"^- \*\*(A\d+)\*\* .*$", (ROOT / "docs/attacks.md").read_text(encoding="utf-8"), re.MULTILINE)
+    for match in re.finditer(
+        r"^- \*\*(A\d+)\*\* .*$", (ROOT / "docs/attacks.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
 }
 
 
