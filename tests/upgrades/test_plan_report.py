@@ -64,6 +64,13 @@ def test_people_read_of_nodes_images_and_the_matrix(form: str) -> None:
         assert part in text, part
 
 
+def test_the_page_shows_that_workloads_lose_nodes_as_large_as_that_none_breaks() -> None:
+    workloads = tuple(workload(number, WorkloadChange.LOSES_NODES) for number in range(10))
+    page = ParsedPage(rendered_plan(replace(sample_plan(), workloads=workloads), "html"))
+    assert page.one("h1").text == "10 workloads: 0 break, 10 lose nodes"
+    assert [one.text for one in page.all("span") if "data-total" in one.attributes] == ["0", "10"]
+
+
 @pytest.mark.parametrize("text", PAYLOADS)
 def test_what_would_do_harm_as_markup_stays_text_on_the_page(text: str) -> None:
     plan = everywhere(text, sample_plan())

@@ -18,6 +18,7 @@ from webhook.audit.object_sources import ObjectSource
 from webhook.audit.owners import Owners, reference_of
 from webhook.audit.quota_report import QuotaInUse, quotas_in_use, quotas_with_pods, reported_quotas
 from webhook.audit.report import (
+    MOST_NAMES,
     AuditFinding,
     AuditReport,
     ChangedInjection,
@@ -186,7 +187,6 @@ def _with(item: ReviewedObject, counts: Counts) -> Counts:
     return replace(counts, completed=counts.completed + 1) if item.is_completed else counts
 
 
-MOST_NAMES = 3
 _SPEC = "spec"
 
 

@@ -100,6 +100,9 @@ class PodGroup:
     gpus: int
 
 
+MOST_NAMES = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Running:
     """Pods of a cluster that have a finding: how many, and the names of the first ones."""
@@ -268,13 +271,15 @@ class Section:
 class ReportSubject:
     """What a report is about that is no audit: the words for it, and what it has besides findings.
 
-    `total` is the result in one sentence without a period. `levels` are the titles of findings of each level, `rules`
-    says what each of their rules means, and `command` is what printed the report.
+    `total` is the result in one sentence without a period, and `totals` are its numbers: how grave, of what, how many.
+    `levels` are the titles of findings of each level, `rules` says what each of their rules means, and `command` is
+    what printed the report.
     """
 
     title: str
     command: str
     total: str
+    totals: tuple[tuple[str, str, int], ...]
     levels: Mapping[Level, str]
     rules: Mapping[str, str]
     sections: tuple[Section, ...]

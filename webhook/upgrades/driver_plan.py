@@ -284,16 +284,16 @@ def as_report(plan: DriverPlan) -> AuditReport:
             3,
         ),
     )
-    subject = ReportSubject("GPU driver plan", "gpu-policy cuda plan", _total(plan), _TITLES, _RULES, sections)
+    breaks = WorkloadChange.BREAKS  # also said where it is nobody
+    found = [(change, count) for change, count in plan.counts.items() if count or (change is breaks and plan.workloads)]
+    totals = tuple((_SAID[change][0] or "rest", _SAID[change][1], count) for change, count in found if plan.pools)
+    parts = ", ".join(f"{count:,} {what}" for _, what, count in totals)
+    said = f"{counted(len(plan.workloads), 'workload')}: {parts or 'none'}"
+    if not plan.pools:
+        said = "What each driver branch would do"
+    subject = ReportSubject("GPU driver plan", "gpu-policy cuda plan", said, totals, _TITLES, _RULES, sections)
     counts = Counts(workloads=len(plan.workloads))
     return AuditReport(plan.created, "", "", False, counts, tuple(findings), plan.errors, subject=subject)
-
-
-def _total(plan: DriverPlan) -> str:
-    if not plan.pools:
-        return "What each driver branch would do"
-    parts = [f"{count:,} {_SAID[change][1]}" for change, count in plan.counts.items() if count]
-    return f"{counted(len(plan.workloads), 'workload')}: {', '.join(parts) or 'none'}"
 
 
 def _undriven(pool: PlannedPool) -> Iterator[AuditFinding]:

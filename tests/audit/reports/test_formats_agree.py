@@ -6,14 +6,15 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.audit.reports.large_report import large
 from tests.audit.reports.parsed_page import ParsedPage
-from tests.audit.sample_report import empty, sample, sample_of_files
-from webhook.audit.report import AuditReport, Level
+from tests.audit.sample_report import empty, finding, sample, sample_of_files
+from webhook.audit.report import AuditFinding, AuditReport, Comparison, Level, ObjectReference, Running
 from webhook.audit.writing import rendered
 
 SAMPLES = [
@@ -54,6 +55,27 @@ def test_every_format_for_people_counts_as_many_findings_of_each_level(report: A
         "text": levels,
         "markdown": levels,
     }
+
+
+def test_equal_bare_pods_of_a_namespace_are_one_row_for_people_and_each_by_itself_for_programs() -> None:
+    def found(name: str, namespace: str = "team", message: str = "m") -> AuditFinding:
+        owner = ObjectReference(namespace, "Pod", name, "v1", uid=name)
+        return finding(Level.REFUSE, owner, "gpuLimits", message, running=Running(1, (name,)))
+
+    findings = (*map(found, "abcd"), found("e", "other"), found("f", message="n"))
+    newly = Comparison("old", "0" * 64, findings[1:3], (), ())
+    report = replace(empty(), is_of_cluster=True, findings=findings, comparison=newly)
+    rows = [(row["name"], row["names"], row["change"]) for row in ParsedPage(rendered(report, "html")).data]
+    assert rows == [
+        ("a and 1 pod like it", "a, d", ""),
+        ("b and 1 pod like it", "b, c", "new"),
+        ("e", "e", ""),
+        ("f", "f", ""),
+    ]
+    text = rendered(report, "text")
+    assert "  Pod team/a and 3 pods like it  gpuLimits\n" in text
+    assert "4 running pods: a, b, c and 1 more" in text
+    assert [one["owner"]["name"] for one in json.loads(rendered(report, "json"))["findings"]] == [*"abcdef"]
 
 
 SCRIPT = """

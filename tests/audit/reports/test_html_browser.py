@@ -15,6 +15,8 @@ from webhook.audit.report import AuditFinding, Level
 from webhook.audit.reports.html.page import MOST_SHOWN, render
 from webhook.outcome import printable
 
+LEFT = sum(1 for _ in MANY.at(Level.COMPLETE))
+FOLDED = f"{1_500 - LEFT:,} of 1,500 findings: {LEFT:,} that run and would only be completed are folded away"
 FAULTS = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8")
 
 
@@ -60,7 +62,7 @@ def small_page(window: Browser, pages: Path) -> Opened:
 def test_the_first_findings_are_shown_and_the_others_when_people_ask_for_them(many_page: Opened) -> None:
     """They do not come by themselves: below the table stands what could not be read, and who scrolls there arrives."""
     assert many_page.owners == named(list(MANY.findings))
-    assert many_page.status == "All 1,500 findings"
+    assert many_page.status == FOLDED
     many_page.window.click("#more")
     assert eventually(lambda: len(many_page.owners) >= 2 * CHUNK)
 
@@ -87,7 +89,7 @@ def test_the_table_shows_what_was_chosen_and_the_url_says_so(many_page: Opened) 
     eventually(lambda: many_page.state == wanted)
 
     window.click("#reset")
-    assert many_page.status == "All 1,500 findings"
+    assert many_page.status == FOLDED
     eventually(lambda: many_page.state == {})
 
 
@@ -141,7 +143,7 @@ def test_a_column_is_sorted_one_way_then_the_other_then_not_at_all(
             "return [...document.querySelectorAll('[aria-sort]')].map(one => [one.dataset.column, one.ariaSort])"
         )
         assert heads == ([[column, order]] if order else [])
-        found = list(SMALL.findings)
+        found = [one for one in SMALL.findings if one.level is not Level.COMPLETE]
         if order:
             found.sort(key=number, reverse=order == "descending")
         assert small_page.messages == [printable(one.message) for one in found]
@@ -181,7 +183,19 @@ def test_the_page_can_be_used_by_keyboard_alone(small_page: Opened) -> None:
         assert outline == ["solid", "2px"]
         seen += 1
     assert seen == wanted
-    assert window.run("return document.activeElement.matches('#quotas [tabindex], #capacity [tabindex]')")
+    assert window.run("return document.activeElement.matches('#rules [tabindex]')")
+
+
+def test_a_finding_leads_to_what_its_rule_is_about_and_stays_closed(small_page: Opened) -> None:
+    window = small_page.window
+    window.click(".finding .rule a")
+    assert "no more GPUs than its quota" in window.text("#rules tr:target")
+    assert window.run("return document.querySelectorAll('.details').length") == 0
+
+
+def test_what_runs_and_would_only_be_completed_is_shown_to_those_who_ask(small_page: Opened) -> None:
+    small_page.window.click(".chip.complete")
+    assert small_page.messages == [one.message for one in SMALL.at(Level.COMPLETE)]
 
 
 def test_a_print_shows_all_that_was_chosen_and_nothing_to_click(many_page: Opened) -> None:

@@ -79,8 +79,8 @@ def test_what_was_found_comes_before_what_could_not_be_read_and_before_the_clust
     errors = tuple(DocumentError("a.yaml", at, at, "not YAML") for at in range(1, 40))
     page = ParsedPage(render(replace(sample(), errors=errors)))
     sections = [one.attributes["id"] for one in page.all("section") if "id" in one.attributes]
-    before = ["newly-refused", "no-longer-refused", "changed", "refusals", "injected"]
-    assert sections == ["overview", *before, "findings", "errors", "pending", "capacity", "quotas"]
+    before = ["newly-refused", "no-longer-refused", "changed", "refusals"]
+    assert sections == ["overview", *before, "findings", "errors", "injected", "pending", "capacity", "quotas", "rules"]
     text = page.one("main").text
     assert text.index("39 inputs could not be read") < text.index("Refusals") < text.index("a.yaml:7")
 

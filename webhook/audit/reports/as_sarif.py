@@ -83,13 +83,11 @@ _MODES = (
 def _described(key: str, report: AuditReport) -> dict[str, Any]:
     """The descriptor of a rule: its promise, what goes wrong without it, and the docstring of its module."""
     rule = next((rule for rule in RULES if rule.key == key), None)
-    short = full = key or "unnamed"
-    story = _MODES
-    if report.subject is not None:
-        short = full = story = report.subject.rules.get(key, key)
-    elif rule is not None:
+    short, *texts = report_wording.rule_texts(key, report)
+    full = next(filter(None, texts), short)
+    story = _MODES if report.subject is None else full
+    if report.subject is None and rule is not None:
         text = (sys.modules[rule.settings.__module__].__doc__ or rule.promise).strip()
-        short, full = rule.promise, rule.problem or rule.promise
         story = "\n\n".join(" ".join(paragraph.split()) for paragraph in (*text.split("\n\n"), _MODES))
     return {
         "id": key,

@@ -53,6 +53,8 @@ def render(report: AuditReport, console: Console) -> None:
         if left > 0:
             _line(f"and {left:,} more; --format json has all", console, "italic", depth=1)
     console.print()
+    if report.findings and report.subject is None:
+        _line("What a rule wants and why: gpu-policy explain RULE", console, "dim")
     _line(f"{report_wording.total(report)}.", console, "bold")
 
 

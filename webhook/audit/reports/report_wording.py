@@ -1,12 +1,14 @@
 """The words of reports for people, and their sections: titles, columns and rows, once for every format."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 
 from webhook.audit.quota_report import LimitUsage, ReportedQuota
 from webhook.audit.report import (
+    MOST_NAMES,
     AuditFinding,
     AuditReport,
     Capacity,
@@ -25,6 +27,7 @@ from webhook.audit.report import (
 from webhook.model.shape import shortened as cut_to
 from webhook.outcome import printable
 from webhook.quota.quota_wording import number
+from webhook.rules import RULES
 
 STDIN = "-"
 _LONGEST_WHY = 500
@@ -193,8 +196,40 @@ def _sections(report: AuditReport) -> Iterator[Section]:
     yield Section("quotas", "GPU quotas", columns, quotas)
 
 
-def findings(key: str, title: str, found: Sequence[AuditFinding]) -> Section:
+def alike(findings: Iterable[AuditFinding], new: Container[str] = ()) -> list[tuple[AuditFinding, bool]]:
+    """The findings, with one for all bare pods of a namespace that have an equal one, and whether `new` has their ids.
+
+    It is named after the first pod, and counts them.
+    """
+    groups: dict[object, list[AuditFinding]] = {}
+    for one in findings:
+        key: object = len(groups)
+        if one.owner == one.object and one.owner.kind == "Pod" and one.running is not None:
+            nameless = replace(one.owner, name="")
+            key = (replace(one, owner=nameless, object=nameless, running=None), one.id in new)
+        groups.setdefault(key, []).append(one)
+    return [(_together(equal), equal[0].id in new) for equal in groups.values()]
+
+
+def _together(equal: Sequence[AuditFinding]) -> AuditFinding:
+    if len(equal) == 1:
+        return equal[0]
+    first = equal[0].owner
+    named = replace(first, name=f"{first.name} and {counted(len(equal) - 1, 'pod')} like it")
+    running = Running(len(equal), tuple(one.owner.name for one in equal[:MOST_NAMES]))
+    return replace(equal[0], owner=named, object=named, running=running)
+
+
+def rule_texts(key: str, report: AuditReport) -> tuple[str, ...]:
+    """What a rule of findings promises, and what goes wrong without it; in a report that is no audit, what it means."""
+    if report.subject is not None:
+        return (report.subject.rules.get(key, key),)
+    return next(((rule.promise, rule.problem) for rule in RULES if rule.key == key), (key or "unnamed", ""))
+
+
+def findings(key: str, title: str, found: Iterable[AuditFinding]) -> Section:
     """A section of findings."""
+    found = [one for one, _ in alike(found)]
     columns = ("Object", "Rule", "Source", "Finding", "Remedy", "Policy and pods")
     head = f"{title}: {counted(len(found), 'finding')}"
     return Section(key, head, columns, [_finding(one) for one in found], heads=3)

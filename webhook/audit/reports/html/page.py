@@ -8,7 +8,7 @@ Findings become rows of texts: the script has all of them as data, and without i
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -17,19 +17,13 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from webhook.audit.report import AuditFinding, AuditReport, Comparison, Level
+from webhook.audit.report import AuditFinding, AuditReport, Level, Section
 from webhook.audit.reports import report_wording as wording
-from webhook.audit.reports.report_wording import FINDINGS, findings, lines, sections
+from webhook.audit.reports.report_wording import FINDINGS, alike, findings, lines, rule_texts, sections
 from webhook.outcome import printable
 
 Row = dict[str, str]
 """One finding as printable texts by column; unknown and missing values are empty."""
-
-
-def rows(findings: Iterable[AuditFinding], comparison: Comparison | None = None) -> list[Row]:
-    """A row for each finding, in the same order."""
-    new = frozenset(finding.id for finding in comparison.newly_refused) if comparison is not None else frozenset[str]()
-    return [_row(finding, is_new=bool(new) and finding.id in new) for finding in findings]
 
 
 def _row(finding: AuditFinding, *, is_new: bool) -> Row:
@@ -62,12 +56,20 @@ MOST_SHOWN = 200
 
 def render(report: AuditReport) -> str:
     """The whole page; equal reports give equal pages."""
+    subject = report.subject
     listed = [section for section in sections(report) if section.key not in FINDINGS]
-    before = ("newly-refused", "no-longer-refused", "changed", "refusals", "injected", "planned")
-    totals = () if report.subject is not None else tuple(totals_of(report))
-    words = {} if report.subject is None else {str(level): title for level, title in report.subject.levels.items()}
+    if rules := [(key, *rule_texts(key, report)) for key in sorted({finding.rule for finding in report.findings})]:
+        title, heads = "Rules: gpu-policy explain RULE says more", ("Rule", "Promise", "Without it")
+        if subject is not None:
+            title, heads = "Changes", ("Change", "Meaning", "")
+        listed.append(Section("rules", title, heads[: len(rules[0])], rules))
+    before = ("newly-refused", "no-longer-refused", "changed", "refusals", "planned")
+    new = frozenset(one.id for one in report.comparison.newly_refused) if report.comparison else frozenset[str]()
+    shown = alike(report.findings, new)
+    rows = [_row(finding, is_new=is_new) for finding, is_new in shown]
     script, style = _asset("script.js"), _asset("style.css")
-    data = _as_data(rows(report.findings, report.comparison), words)
+    words = {} if subject is None else {str(level): title for level, title in subject.levels.items()}
+    data = _as_data(rows, words, folds=report.is_of_cluster)
     return (
         _environment()
         .get_template("page.html")
@@ -77,14 +79,15 @@ def render(report: AuditReport) -> str:
             style=Markup(style),  # noqa: S704  # a file of this package
             data=Markup(data),  # noqa: S704  # holds no character that begins markup
             report=report,
-            title="GPU policy audit" if report.subject is None else report.subject.title,
+            title="GPU policy audit" if subject is None else subject.title,
             words=words,
             verdict=verdict(report),
-            totals=totals,
-            levels=[(level, sum(1 for _ in report.at(level))) for level in Level],
+            totals=tuple(totals_of(report)),
+            count=len(shown),
+            levels=[(level, sum(one.level is level for one, _ in shown)) for level in Level],
             before=[section for section in listed if section.key in before],
             after=[section for section in listed if section.key not in before],
-            unscripted=findings("findings", "Findings", report.findings[:MOST_SHOWN]),
+            unscripted=findings("findings", "Findings", [one for one, _ in shown[:MOST_SHOWN]]),
             lines=lines,
             most_shown=MOST_SHOWN,
             counted=wording.counted,
@@ -108,13 +111,17 @@ _DETAILS = {
 _MEANT_BY_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
-def _as_data(rows: Sequence[Row], words: Mapping[str, str]) -> str:
-    """Rows as JSON for a script element: the columns, every text once, and each row as indexes of its texts."""
+def _as_data(rows: Sequence[Row], words: Mapping[str, str], *, folds: bool) -> str:
+    """Rows as JSON for a script element: the columns, every text once, and each row as indexes of its texts.
+
+    `folds`: what would merely be completed is shown only to those who ask, because it runs already.
+    """
     places: dict[str, int] = {}
     table = [[places.setdefault(text, len(places)) for text in row.values()] for row in rows]
     data = {
         "levels": tuple(Level),
         "words": words,
+        "folded": [Level.COMPLETE] if folds else [],
         "details": _DETAILS,
         "columns": list(rows[0]) if rows else [],
         "texts": list(places),
@@ -161,6 +168,9 @@ def _shown(value: Any) -> Any:
 
 def totals_of(report: AuditReport) -> Iterator[tuple[str, str, int, str]]:
     """Style, label, count and share of what would happen to the pods, workloads and claims; each is in one total."""
+    if report.subject is not None:
+        yield from ((*total, "") for total in report.subject.totals)
+        return
     counts = report.counts
     whole = counts.pods + counts.workloads + counts.claims
     kept = max(whole - counts.refused - counts.warned - counts.completed, 0)

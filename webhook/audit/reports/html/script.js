@@ -91,7 +91,10 @@
     const status = document.getElementById("status");
     const more = document.getElementById("more");
     const reset = document.getElementById("reset");
-    const heads = [...table.querySelectorAll("[data-column]")];
+    const heads = [...table.querySelectorAll("[data-column]")].filter((head) => {
+      head.hidden = !rows.some((row) => row[head.dataset.column]);
+      return !head.hidden;
+    });
     const columns = heads.map((head) => head.dataset.column);
     const choices = Object.fromEntries(CHOICES.map((name) => [name, fill(name)]));
     const open = new Set(); // rows whose details are shown
@@ -113,8 +116,8 @@
       const text = row[column];
       if (column === "level") return cell("level", make("span", { class: `badge ${text}` }, icon(text), ` ${data.words[text] || text}`));
       if (column === "owner") return make("th", { role: "rowheader", scope: "row", class: "owner" }, toggle);
-      if (column === "rule") return cell("rule", make("code", {}, text));
-      if (column === "message") return cell("message", make("span", {}, text), ...(row.remedy ? [make("div", { class: "remedy" }, `${row.remedy}.`)] : []));
+      if (column === "rule") return cell("rule", make("a", { href: `#rule-${text}` }, make("code", {}, text)));
+      if (column === "message") return cell("message", make("span", {}, data.words.refuse && row.field ? `${row.field}: ${text}` : text), ...(row.remedy ? [make("div", { class: "remedy" }, `${row.remedy}.`)] : []));
       if (column === "running") return cell("number", text ? Number(text).toLocaleString("en") : "");
       return cell(column, text);
     }
@@ -128,7 +131,7 @@
       if (row.change === "new") line.cells[0].append(" ", make("span", { class: "badge new" }, "new"));
       line.addEventListener("click", (event) => {
         const isSelecting = String(getSelection()) !== "" && !event.target.closest("button");
-        if (!isSelecting) toggleDetails(row, line, toggle);
+        if (!isSelecting && !event.target.closest("a")) toggleDetails(row, line, toggle);
       });
       return line;
     }
@@ -170,19 +173,21 @@
 
     function told(parts) {
       const all = `${rows.length.toLocaleString("en")} finding${rows.length === 1 ? "" : "s"}`;
+      const left = rows.length - shown.length;
+      if (!parts.length && left) return `${shown.length.toLocaleString("en")} of ${all}: ${left.toLocaleString("en")} that run and would only be completed are folded away`;
       if (parts.length) return `${shown.length.toLocaleString("en")} of ${all}: ${parts.join(", ")}`;
       return rows.length === 1 ? all : `All ${all}`;
     }
 
     function show() {
-      shown = sorted(matching(rows, state), state, data.levels);
+      const parts = chosen();
+      shown = sorted(matching(rows, state).filter((row) => parts.length || !data.folded.includes(row.level)), state, data.levels);
       made = 0;
       body.replaceChildren();
       makeRows(CHUNK);
       if (!shown.length) {
         body.append(make("tr", { role: "row", class: "nothing" }, make("td", { role: "cell", colspan: columns.length }, "No finding is like this.")));
       }
-      const parts = chosen();
       status.textContent = told(parts);
       reset.hidden = !parts.length;
       for (const head of heads) {
