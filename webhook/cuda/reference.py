@@ -98,12 +98,12 @@ def _gpus(tables: CudaTables) -> Iterator[str]:
     yield (
         "\n### GPUs\n\nCode for X.Y runs on X.Z where Z is not less, so the first CUDA of the major version counts.\n"
     )
+    alike = groupby(
+        tables.capabilities.rows, lambda row: (row.family, _first(row.compute, tables), _range(row.compute, tables))
+    )
     yield from _table(
         ["Compute capability", "Family", "First CUDA", "Driver branches"],
-        (
-            [str(row.compute), row.family, _first(row.compute, tables), _range(row.compute, tables)]
-            for row in tables.capabilities.rows
-        ),
+        ([", ".join(str(row.compute) for row in rows), *told] for told, rows in alike),
     )
 
 

@@ -1,14 +1,13 @@
 """GPU pods run only on nodes whose driver and GPU can run the CUDA of their images.
 
-A pod is kept off nodes that cannot run it, and refused only if none of the nodes that it could run on can. What an
-image needs is read from its name, its configuration in the registry, policies and annotations; [cuda.md](cuda.md) has
-the tables. If too little is known of an image or node, no pod is refused, unless `unknown` says otherwise. For a pod in
-a queue or behind a scheduling gate all nodes count, whatever their taints. An image for CUDA is refused on GPUs of AMD
-and Intel, as an image for ROCm is on NVIDIA's.
+A pod is kept off nodes that cannot run it, and refused only if none of the nodes that it could run on can.
+[cuda.md](cuda.md) says what is known of images and nodes. If too little is known, no pod is refused, unless `unknown`
+says otherwise. For a pod in a queue or behind a scheduling gate all nodes count, whatever their taints. An image for
+CUDA is refused on GPUs of AMD and Intel, as an image for ROCm is on NVIDIA's.
 
 If a node pool has a `next` driver ([node pools](#node-pools)), pods that its nodes could run now, but not with the next
-driver, bring a warning until the day of the change. GPUs by resource claims (DRA) are judged on the nodes whose
-ResourceSlices offer NVIDIA GPUs, where it is certain that the pod gets one ([dra.md](dra.md)).
+driver, bring a warning until the day of the change. GPUs by resource claims (DRA) are judged where it is
+[certain](dra.md#which-driver-a-node-has) that the pod gets one of NVIDIA.
 """
 
 import re

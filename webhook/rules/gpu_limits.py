@@ -1,20 +1,14 @@
 """Containers request GPUs in whole numbers, in `resources.limits`, and no more of them than the policy allows.
 
 GPUs in `spec.resources` are a violation: Kubernetes takes only cpu, memory and huge pages there. GPUs by a resource
-claim (DRA) count against both maxima, if the claim is known when the pod is created. The alternative with most GPUs
-counts. All GPUs of a node (`allocationMode: All`) count as one, with a warning unless ResourceSlices show that no node
-has too many. If a container uses single requests of a claim, only the smallest ones count for it. Claims beyond their
-[bounds](dra.md#bounds) are a violation. Claims and templates with more GPUs than a pod may have are refused when they
-are applied.
+claim (DRA) count against both maxima, if the claim is known when the pod is created; [dra.md](dra.md) says how, and
+which claims are refused when they are applied.
 
 A resource that opens all GPUs of a node, such as `gpu.intel.com/i915_monitoring`, stands for the GPUs of the largest
 node, or for 8 if no node lists any: a violation if these exceed the maximum, else a warning. Units count by `weights`
 of `gpuQuota`, and a share by time-slicing or MPS as its part of a GPU, if all nodes that the pod could run on say so: 9
-of 24 shares are 3/8.
-
-A GPU of which a pod gets a part, by the annotation `gpu-fraction` or `gpu-memory` of KAI and Run:ai, counts as one.
-
-Not counted are device classes of unknown names in `resources`.
+of 24 shares are 3/8. A GPU of which a pod gets a part by an annotation of KAI or Run:ai counts as one. Device classes
+of unknown names in `resources` are not counted.
 """
 
 from collections.abc import Iterator, Sequence

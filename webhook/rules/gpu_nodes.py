@@ -2,8 +2,8 @@
 
 A pod without GPUs breaks this rule if it tolerates the taint of GPU nodes by its key and would fit on a GPU node with
 that taint. Exempt are pods of DaemonSets, pods that tolerate every taint (`tolerateAll: deny` ends this), pods that a
-required pod affinity puts beside pods with other labels, pods that request a device which only GPU nodes have, such as
-a network card, and pods to which KAI or Run:ai gives a part of a GPU by an annotation (`gpu-fraction`, `gpu-memory`).
+required pod affinity puts beside others, pods that request a device which only GPU nodes have, such as a network card,
+and pods to which KAI or Run:ai gives a part of a GPU (`gpu-fraction`, `gpu-memory`).
 """
 
 from collections.abc import Iterator

@@ -6,33 +6,29 @@ call a MIG slice or a share.
 
 The model of a pod follows from its nodeSelector and required node affinity, or else from the labels of the nodes that
 it could be scheduled to, whatever their taints. A pod that could run on several models counts against the limit of
-each, and its units as the largest part that they could be: `nvidia.com/mig-1g.10gb` is 1/4 if it may be one of an A100
-of 40 GB. Once the pod is on a node, it counts what this node has. A node whose labels are missing or contradict each
-other leaves the model open, and has whole GPUs; so declare pools that may have no node under `nodePools`.
+each, and its units as the largest part that they could be. Once the pod is on a node, it counts what this node has. A
+node whose labels are missing or contradict each other leaves the model open, and has whole GPUs; so declare pools that
+may have no node under `nodePools`.
 
 Parts of GPUs by the annotations of KAI and Run:ai count as well: `gpu-fraction`, or `gpu-memory` as its part of the
-smallest GPU that the pod could get, times `gpu-fraction-num-devices`. An update must not change them, and what cannot
-be read is refused. HAMi's `nvidia.com/gpumem` (in MiB), `gpumem-percentage` and `gpucores` count alike. Memory counts
-as the whole GPU where a node does not say how much its GPUs have.
+smallest GPU that the pod could get, times `gpu-fraction-num-devices`; an update must not change them. HAMi's
+`nvidia.com/gpumem` (in MiB), `gpumem-percentage` and `gpucores` count alike. Memory counts as the whole GPU where a
+node does not say how much its GPUs have.
 
-A pod with scheduling gates, which a queue holds back, counts from the update that takes its last gate away. That update
-is refused if the pod does not fit then. A pod that is larger than the quota by itself is refused at once.
+A pod with scheduling gates counts from the update that takes its last gate away, which is refused if the pod does not
+fit then. A pod that is larger than the quota by itself is refused at once.
 
 Pods that start together count together: the first one of a PodGroup, JobSet, LeaderWorkerSet, RayCluster or Workload of
 Kueue is refused where the whole group does not fit. Else room is held for the others, for at most ten minutes after the
-last of them came; later ones count one by one. A PodGroup does not say what its pods are: they count as alike, without
-the stored ones that have no GPUs, and within `minResources` if it has them. Create a launcher without GPUs first, or
-set `groups: pods`.
+last of them came. A PodGroup does not say what its pods are: they count as alike, without the stored ones that have no
+GPUs, and within `minResources` if it has them. Create a launcher without GPUs first, or set `groups: pods`.
 
-A workload is told when it is applied what is free at that moment, if one of its pods, one of its groups (of a
-LeaderWorkerSet, or Volcano's minAvailable), or all its pods do not fit; an update, if what it adds does not fit. It is
-also told if a rolling update (maxSurge), an autoscaler (maxReplicas), runs of a CronJob beside each other, or the items
-of a workflow need more than the quota has. That refuses no workload. What scales a workload is known to `gpu-policy
-review` and `audit` if it is in the same files; the webhook knows only what the workload itself says.
+A workload is told when it is applied what is free, if a pod, a group or all its pods do not fit, or if a rolling update
+(maxSurge), an autoscaler (maxReplicas), runs of a CronJob beside each other or the items of a workflow need more. That
+refuses no workload. What scales a workload is known to `gpu-policy review` and `audit` if it is in the same files.
 
-GPUs by resource claims count as well: a pod brings what its templates request, and a claim that somebody makes counts
-until it is deleted ([GPUs by DRA](dra.md#quotas)). `_quotas.yaml` declares [quotas that several namespaces
-share](#shared-quotas).
+GPUs by resource claims count as well ([GPUs by DRA](dra.md#quotas)). `_quotas.yaml` declares [quotas that several
+namespaces share](#shared-quotas).
 """
 
 from collections.abc import Iterator, Mapping

@@ -4,17 +4,16 @@
 such as `nvidia.com/mig-*`. A pod that selects or requests what it may not use is refused. A pod that leaves its model
 open is kept off nodes whose GPUs it may not use, whatever their taints, and is refused if it could land on no others,
 or if no label tells these apart. Where `allowed` is set and a label names the GPU of every suitable node, the pod is
-held to these values, so that nodes which come later are no way around it; where autoscalers make nodes, only a label
-that they know holds pods. Nodes that say no model, by a label or their machine type, stay eligible: declare pools that
-scale from zero in `nodePools`.
+held to these values, also for nodes which come later; where autoscalers make nodes, only a label that they know holds
+pods. Nodes that say no model stay eligible: declare pools that scale from zero in `nodePools`.
 
 The annotation `gpupolicy.dev/gpu-memory: 40Gi` on a pod asks for GPUs with so much memory, and `memory` bounds it for
-all pods. What counts is what the pod gets: the size of a MIG profile, of a GPU by `nvidia.com/gpu.memory` or its model,
-or a share's part of it. GPUs report less than their name says, so sizes within 8 percent are equal: a GPU of 40 GB has
-40Gi. Nodes with less than the annotation asks for, if no label tells them apart, only bring a warning.
+all pods: the size of a MIG profile, of a GPU by `nvidia.com/gpu.memory` or its model, or a share's part of it. Sizes
+within 8 percent are equal: a GPU of 40 GB has 40Gi. Nodes with less than the annotation asks for, if no label tells
+them apart, only bring a warning.
 
-A resource claim (DRA), or a device class in `resources`, is refused if it can give only models that pods may not use:
-by the `productName` that it or its DeviceClass selects, or by ResourceSlices. A claim adds no node affinity.
+A resource claim (DRA), or a device class in `resources`, is refused if it can give only models that pods may not use
+([which models](dra.md#which-models-a-class-gives)). A claim adds no node affinity.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

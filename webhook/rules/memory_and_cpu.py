@@ -1,13 +1,12 @@
 """GPU containers have a memory limit and a CPU request.
 
 A container without a memory limit can use up the memory of its node, and then the kernel kills other containers, too.
-A container without a CPU request gets only the CPU that others leave, and its GPUs wait for data. A container that only
-runs `nvidia-smi` needs neither.
+One without a CPU request gets only the CPU that others leave, and its GPUs wait for data. A container that only runs
+`nvidia-smi` needs neither.
 
-Messages suggest the memory and CPU that go with the container's GPUs on every node that the pod may get, if known. As
-in Kubernetes, a limit is also the request where none is written, and 0 is none. Limits and requests of the pod as a
-whole (`spec.resources`) count for its containers. A LimitRange fills in pods before this rule sees them, but not the
-templates of workloads.
+Messages suggest the memory and CPU that go with the container's GPUs on every node that the pod may get. Limits and
+requests of the pod as a whole (`spec.resources`) count for its containers. A LimitRange fills in pods before this rule
+sees them, but not the templates of workloads.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -5,9 +5,9 @@ itself is kept.
 
 Variables that name network interfaces or HCAs (`*_SOCKET_IFNAME`, `NCCL_IB_HCA`, `UCX_NET_DEVICES`, `GLOO_*` and the
 like) are right in one network only, which is the pod network for `env`. So pods with `hostNetwork` get the variables of
-`hostNetworkEnv` instead, and pods with additional networks, by annotations of Multus, Google Kubernetes Engine or
-Spiderpool, get none, with a warning. Neither do pods of an MPIJob (kubeflow.org/v2beta1), whose ranks do not inherit
-the environment of their container: pass variables with `mpirun -x`.
+`hostNetworkEnv` instead, and pods with additional networks (Multus, Google Kubernetes Engine, Spiderpool) get none,
+with a warning. Neither do pods of an MPIJob (kubeflow.org/v2beta1), whose ranks do not inherit the environment of their
+container: pass variables with `mpirun -x`.
 """
 
 import re

@@ -3,8 +3,7 @@
 Read are the ResourceClaims and ResourceClaimTemplates that a pod names, when it is created and when they are applied,
 and the device classes that its containers request as extended resources (`deviceclass.resource.kubernetes.io/...`).
 Every alternative of a request counts. Claims beyond their [bounds](dra.md#bounds) are a violation. Nothing is said of
-claims that do not exist or that the webhook may not read, nor of an `extendedResourceName`, which may come from a
-device plugin.
+claims that do not exist, nor of an `extendedResourceName`, which may come from a device plugin.
 
 With `adminAccess` a request reaches devices that other pods use. Kubernetes allows it in namespaces with the label
 `resource.kubernetes.io/admin-access: "true"`, and this rule in the namespaces that the policy names. `tolerations` are

@@ -1,24 +1,21 @@
 """A GPU pod that no node could ever run is reported with the reason, instead of staying Pending for ever.
 
 What the pod wants is compared with the labels, taints and allocatable resources of all nodes, of `nodePools`, and of
-what NodePools of Karpenter may make ([node pools](#nodepools-of-karpenter)), as if they were empty. What is in use does
-not matter, nor do cordons and taints of nodes that start, are not ready or will be removed. Where an autoscaler makes
-nodes of new kinds of which no NodePool tells (GKE Autopilot and auto-provisioning, Cast AI, and Karpenter if its
-NodePools are not known), and where nodes start, there is one sentence of advice instead. Another value, label or
-resource is suggested only if the pod would then fit.
+what NodePools of Karpenter may make ([node pools](#nodepools-of-karpenter)), as if they were empty; cordons and taints
+of nodes that start, are not ready or will be removed do not matter. Where an autoscaler makes nodes of new kinds of
+which no NodePool tells (GKE Autopilot and auto-provisioning, Cast AI, and Karpenter if its NodePools are not known),
+and where nodes start, there is one sentence of advice instead.
 
 A workload is told if a rolling update could not end because it needs more pods (maxSurge) than the nodes of today hold,
-and if its autoscaler may want more (maxReplicas).
-
-[dra.md](dra.md) says which claims, and device classes in resources, are impossible.
+and if its autoscaler may want more (maxReplicas). [dra.md](dra.md) says which claims, and device classes in resources,
+are impossible.
 
 These warn in every mode: a claim or template that does not exist yet, if others do; a claim that cannot be allocated
 now; a RuntimeClass or PriorityClass that the cluster does not have, if it has others; a RuntimeClass whose handler some
 nodes lack.
 
 Nothing is said where no node and no pool is known, of pods in a queue or behind a scheduling gate, and of a resource
-that a DeviceClass gives (`extendedResourceName`), unless ResourceSlices show that no node offers so much. Devices by a
-device class, or by a name with `dra: true`, are not compared with what nodes list.
+that a DeviceClass gives (`extendedResourceName`), unless ResourceSlices show that no node offers so much.
 """
 
 from collections.abc import Collection, Iterator, Sequence

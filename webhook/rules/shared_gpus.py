@@ -6,12 +6,10 @@ and of Google Kubernetes Engine. Labels that are missing or contradict each othe
 
 More than one unit is refused where the device plugin of every node that the pod could run on refuses it, after the pod
 is scheduled (`UnexpectedAdmissionError`): NVIDIA's does for MPS, unless it is configured otherwise, and GKE's for
-time-sharing. For other time-slicing the pod gets a warning, unless the policy knows the setting. For a pod in a queue
-or behind a scheduling gate all nodes count, whatever their taints.
+time-sharing. For other time-slicing the pod gets a warning, unless the policy knows the setting.
 
-`isolation` says which units of `nvidia.com/gpu` pods may get: GPUs of their own (`exclusive`), or shares and slices
-(`shared`). A pod is kept off other nodes, and refused if no nodes are left, or if it requests a `.shared` resource
-under `exclusive`. A MIG slice that is not shared is allowed by both. GPUs by resource claims are not judged.
+Under `isolation` a pod is kept off the nodes whose units it may not get, and refused if no others are left, or if it
+requests a `.shared` resource under `exclusive`. GPUs by resource claims are not judged.
 """
 # Sources: README.md, api/config/v1/config.go and internal/rm/rm.go of NVIDIA/k8s-device-plugin;
 # pkg/gpu/nvidia/gpusharing of GoogleCloudPlatform/container-engine-accelerators, whose plugin allows several units of a

@@ -1,12 +1,12 @@
 """Containers with GPUs get a memory-backed /dev/shm, no larger than the memory that they may use.
 
 GPUs by a resource claim count ([dra.md](dra.md)). A container that mounts something at /dev/shm, or the node's `/dev`,
-keeps it. There is no volume for Windows, nor where all nodes that the pod could run on, or its claims, share GPUs by
-MPS, which has its own /dev/shm; where only some nodes do, there is a volume, and a warning. On Google Kubernetes Engine
-pods need `hostIPC` to reach MPS, as a warning says.
+keeps it. There is no volume for Windows, nor where all nodes that the pod could run on share GPUs by MPS, which has its
+own /dev/shm; where only some do, there is a volume, and a warning. On Google Kubernetes Engine pods need `hostIPC` to
+reach MPS, as a warning says.
 
-Volumes of authors at /dev/shm bring warnings, and never a refusal: one that may hold more than the memory limits of the
-containers which mount it, one without any limit, one on disk, and less than 1Gi for two GPUs or more.
+Volumes of authors at /dev/shm only bring warnings: one that may hold more than the memory limits of the containers
+which mount it, one without any limit, one on disk, and less than 1Gi for two GPUs or more.
 """
 # Sources: internal/plugin/mps.go of NVIDIA/k8s-device-plugin, cmd/gpu-kubelet-plugin/sharing.go of
 # NVIDIA/k8s-dra-driver-gpu, Google's guide to MPS, "Windows storage" of Kubernetes' documentation, and

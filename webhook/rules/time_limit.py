@@ -1,10 +1,10 @@
 """Interactive GPU pods end after a while, because people forget them.
 
-A pod is interactive if its labels match one of the `selectors`. The rule limits its `activeDeadlineSeconds`. After that
-time the kubelet fails the pod (DeadlineExceeded), and its GPUs are free. A server of JupyterHub stays ended; a pod of a
-StatefulSet or Deployment, such as a Kubeflow Notebook, is created anew: what was in memory is lost, and pods that have
-waited longer may get the GPU first. Kubernetes refuses `activeDeadlineSeconds` in the templates of these, so the rule
-injects it into their pods under `missing: refuse`, too.
+A pod is interactive if its labels match one of the `selectors`. The rule limits its `activeDeadlineSeconds`, after
+which the kubelet fails the pod (DeadlineExceeded), and its GPUs are free. A server of JupyterHub stays ended; a pod of
+a StatefulSet or Deployment, such as a Kubeflow Notebook, is created anew, without what was in memory. Kubernetes
+refuses `activeDeadlineSeconds` in the templates of these, so the rule injects it into their pods under
+`missing: refuse`, too.
 """
 
 from collections.abc import Iterator, Mapping

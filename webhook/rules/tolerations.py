@@ -1,10 +1,9 @@
 """GPU pods tolerate the taints of the nodes that have the GPUs they request.
 
-A toleration is added only if no toleration of the pod covers it already. GPUs by a resource claim (DRA) count where
-their DeviceClass is known to give GPUs, by its name or its `extendedResourceName`, in every alternative of a request.
-Such a class matches `resources` by these names and by the name of its vendor's whole GPUs: `mig.nvidia.com` matches
-`nvidia.com/gpu`. Nothing follows from `adminAccess`, nor from a claim or template that does not exist when the pod is
-created.
+GPUs by a resource claim (DRA) count where every alternative of a request is for a DeviceClass that is known to give
+GPUs. Such a class matches `resources` by its name, by its `extendedResourceName` and by the name of its vendor's whole
+GPUs: `mig.nvidia.com` matches `nvidia.com/gpu`. Nothing follows from `adminAccess`, nor from a claim or template that
+does not exist when the pod is created.
 """
 
 from collections.abc import Iterator

@@ -5,13 +5,12 @@ device files, the container toolkit's list of devices, annotations for container
 GPUs as well, because one GPU is easily the key to all GPUs of the node.
 
 In a pod that requests NVIDIA GPUs, containers without GPUs get `NVIDIA_VISIBLE_DEVICES=void`, unless they set it. So do
-containers under the NVIDIA runtime with a claim that does not exist yet, or may be replaced until the pod starts. Debug
-containers do not. A claim that gives GPUs, or that nobody knows yet, counts as a request for them. Agents that see
-every GPU on purpose, such as exporters, belong in `exempt`.
+containers under the NVIDIA runtime with a claim that does not exist yet. Debug containers do not. A claim that gives
+GPUs, or that nobody knows yet, counts as a request for them. Agents that see every GPU on purpose, such as exporters,
+belong in `exempt`.
 
-In a pod that requests all GPUs of its node, side containers may see them (`wholeNodes`): a health check by
-NVIDIA_VISIBLE_DEVICES=all, a GPUDirect daemon on GKE by its annotation. Privileged containers and device files are
-violations there, too, because they can outlive the pod, or reach more than GPUs.
+In a pod that requests all GPUs of its node, side containers may see them (`wholeNodes`). Privileged containers and
+device files are violations there, too, because they can outlive the pod, or reach more than GPUs.
 """
 
 import re

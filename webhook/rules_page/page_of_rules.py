@@ -78,19 +78,8 @@ def _overview(groups: Groups) -> str:
     lines = []
     for title, rules in groups.items():
         lines.append(f"- **{title}**\n")
-        lines += (f"  - [`{rule.key}`](#{rule.key.lower()}) {_ways(rule)}. {rule.promise}\n" for rule in rules)
+        lines += (f"  - [`{rule.key}`](#{rule.key.lower()}): {rule.promise}\n" for rule in rules)
     return "".join(lines)
-
-
-def _ways(rule: Rule) -> str:
-    validating = "gives advice" if rule.only_advises else "validates pods"
-    ways = {
-        "mutates pods": rule.injects,
-        validating: rule.validate is not None,
-        "validates workloads": rule.validate_replicas is not None,
-        "validates claims": rule.validate_claim is not None,
-    }
-    return ", ".join(way for way, is_used in ways.items() if is_used)
 
 
 def _of_mutators(groups: Groups) -> str:
@@ -160,9 +149,9 @@ def _list(schema: Schema, keys: Sequence[str]) -> str:
     lines, required = [], schema.get("required", ())
     for key in keys:
         part = schema["properties"][key]
-        values = _value(part) + (", required" if key in required else "")
-        values += f"; default {_code(part['default'])}" if part.get("default", "") not in ("", [], {}) else ""
-        lines.append(f"- `{key}` ({values}): {part.get('description', '')}")
+        default = f"default {_code(part['default'])}" if part.get("default", "") not in ("", [], {}) else ""
+        values = "; ".join(filter(None, (_value(part), "required" if key in required else default)))
+        lines.append(f"- `{key}`" + (f" ({values})" if values else "") + f": {part.get('description', '')}")
     return "\n".join(lines) + "\n"
 
 
@@ -173,7 +162,12 @@ def _list_of_all(schema: Schema) -> str:
 def _value(part: Schema) -> str:
     if "enum" in part:
         return ", ".join(f"`{choice}`" if choice else "empty" for choice in part["enum"])
-    return describe(part)
+    said = describe(part)
+    return "" if said in _PLAIN else said.removeprefix("a ")
+
+
+_PLAIN = ("a string", "true or false", "a map", "a list of maps")
+"""What a default, or the text of a setting, shows anyway."""
 
 
 def _code(value: Any) -> str:
@@ -184,10 +178,14 @@ def _code(value: Any) -> str:
 
 def _entries(schema: Schema, keys: Sequence[str]) -> Iterator[str]:
     """The settings of each setting that is a list of maps."""
+    known: list[str] = []
     for key in keys:
         entry = schema["properties"][key].get("items", {})
         if "properties" in entry:
-            yield f"\nEach entry of `{key}`:\n\n{_list_of_all(entry)}"
+            described = _list_of_all(entry).splitlines(keepends=True)
+            new = [line for line in described if line not in known]
+            yield f"\nEach entry of `{key}`{', besides' if len(new) < len(described) else ''}:\n\n{''.join(new)}"
+            known += new
 
 
 def _maps(schema: Schema, keys: Sequence[str]) -> Iterator[str]:
