@@ -22,7 +22,7 @@ def test_the_reference_of_rules_is_up_to_date() -> None:
 
 def test_shared_quotas_are_explained_with_every_key_that_they_add_and_every_one_that_they_take_over() -> None:
     text = rules_reference().partition("\n## Shared quotas\n")[2]
-    assert all(f"- `{key}` (" in text for key in ("name", "namespaces", "mode"))
+    assert all(f"- `{key}`" in text for key in ("name", "namespaces", "mode"))
     assert all(f"`{key}`" in text for key in INHERITED)
 
 
@@ -61,7 +61,7 @@ PLAIN = Rule(key="plain", promise="It promises.", settings=RuleSettings, validat
 def test_a_rule_without_settings_of_its_own_says_so() -> None:
     text = rules_reference({"Plain": [PLAIN]})
     assert "This rule has no settings of its own." in text
-    assert "- [`plain`](#plain): It promises." in text
+    assert "- **Plain**: [`plain`](#plain)\n" in text
 
 
 class OfItsOwn(RuleSettings):
@@ -93,8 +93,6 @@ spec: {containers: [{name: trainer, image: "train:1"}]}
 **Without it:** Pods are there.
 
 {__doc__}
-
-An example:
 
 ```yaml
 apiVersion: v1

@@ -75,11 +75,10 @@ def rules_reference(groups: Groups = GROUPS) -> str:
 
 def _overview(groups: Groups) -> str:
     """A list of all rules, in the order in which messages and patches name them."""
-    lines = []
-    for title, rules in groups.items():
-        lines.append(f"- **{title}**\n")
-        lines += (f"  - [`{rule.key}`](#{rule.key.lower()}): {rule.promise}\n" for rule in rules)
-    return "".join(lines)
+    return "".join(
+        f"- **{title}**: {', '.join(f'[`{rule.key}`](#{rule.key.lower()})' for rule in rules)}\n"
+        for title, rules in groups.items()
+    )
 
 
 def _of_mutators(groups: Groups) -> str:
@@ -162,11 +161,11 @@ def _list_of_all(schema: Schema) -> str:
 def _value(part: Schema) -> str:
     if "enum" in part:
         return ", ".join(f"`{choice}`" if choice else "empty" for choice in part["enum"])
-    said = describe(part)
-    return "" if said in _PLAIN else said.removeprefix("a ")
+    said = describe(part).partition(" such as ")[0].removeprefix("a ")
+    return "" if said in _PLAIN else said
 
 
-_PLAIN = ("a string", "true or false", "a map", "a list of maps")
+_PLAIN = ("string", "true or false", "map", "list", "list of maps", "list of strings")
 """What a default, or the text of a setting, shows anyway."""
 
 
@@ -327,7 +326,7 @@ def shown_example(rule: Rule) -> Iterator[str]:
     if example.beside:
         beside = example.beside.strip("\n")
         applied = f"# Runs already:\n{beside}\n---\n# Is applied:\n{applied}"
-    yield f"\nAn example:\n\n{_fenced('yaml', applied)}"
+    yield f"\n{_fenced('yaml', applied)}"
     yield from (f"\n{part}" for part in _became(try_out(rule, example)))
 
 
