@@ -110,6 +110,26 @@ def test_the_entry_of_a_pod_goes_once_the_claim_for_its_extended_resources_is_en
         eventually(lambda: uid("a") in found.live_among(entries))
 
 
+def test_the_entry_of_a_claim_for_extended_resources_holds_the_room_of_a_pod_that_outlives_it(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    """Or others take the room before the scheduler has made another claim."""
+    special = for_extended_resources("a", stored_claim("special", 2))
+    entries = {uid("claim special")}
+    server.objects[CLAIMS] = []
+    with following(server, tmp_path) as found:
+        server.tell_event(CLAIMS, "ADDED", special, "101")
+        eventually(lambda: found.live_among(entries))
+        server.tell_event(CLAIMS, "DELETED", special, "102")
+        eventually(lambda: not found.live_among(entries))
+        assert found.gone_among(entries) == set()
+        assert entries <= found.live_now(["team-a"], 5)
+        assert {one.called for one in found.seen()} == {"a"}, "which is entered soon"
+        assert found.gone_among({*entries, uid("a")}) == entries
+        server.tell_event(PODS, "DELETED", stored("a", gpus=2), "103")
+        eventually(lambda: found.gone_among(entries) == entries)
+
+
 @pytest.mark.parametrize(
     ("make", "pod", "key"),
     [(for_extended_resources, "a", uid("a")), (made_for, "p", ROOM)],
@@ -126,7 +146,7 @@ def test_the_second_claim_of_a_pod_stands_for_it_when_the_first_goes(
         events = [("ADDED", first), ("ADDED", second), ("MODIFIED", deleted(first, AT, 0)), ("DELETED", first)]
         for version, (event, claim) in enumerate(events, 101):
             server.tell_event(CLAIMS, event, claim, str(version))
-        eventually(lambda: is_gone(found, uid("claim first")))
+        eventually(lambda: uid("claim first") in found.gone_among(entries))
         assert key in found.gone_among(entries)
         server.tell_event(CLAIMS, "DELETED", second, "105")
         eventually(lambda: key not in found.gone_among(entries))

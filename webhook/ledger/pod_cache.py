@@ -58,10 +58,10 @@ class PodTable:
         pod = self._pods.get(uid)
         return None if pod is None else (pod, self._ends.get(uid, math.inf))
 
-    def remove(self, uid: bytes) -> bool:
+    def remove(self, uid: bytes) -> GpuPod | None:
         pod = self._pods.pop(uid, None)
         if pod is None:
-            return False
+            return None
         self._ends.pop(uid, None)
         self._gated.discard(uid)
         self._forget_made(pod)
@@ -72,7 +72,7 @@ class PodTable:
             del named[pod.name]
         if not others:
             del self._in[pod.namespace], self._named[pod.namespace]
-        return True
+        return pod
 
     def named(self, namespace: str, name: str) -> bytes | None:
         return self._named.get(namespace, {}).get(name)
@@ -184,7 +184,9 @@ class GroupMembers:
 
 
 class GonePods:
-    """Uids of pods that are gone. Each is kept for at least `seconds`, unless `most` more pods go meanwhile.
+    """Uids of pods that are gone, and the claims among them that were made for extended resources of a pod.
+
+    Each is kept for at least `seconds`, unless `most` more pods go meanwhile.
 
     They are kept in two generations, so that dropping old uids takes no time.
     """
@@ -192,24 +194,29 @@ class GonePods:
     def __init__(self, seconds: float = 600.0, most: int = 100_000) -> None:
         self._seconds = seconds
         self._most = most
-        self._new: set[bytes] = set()
-        self._old: set[bytes] = set()
+        self._new: dict[bytes, GpuPod | None] = {}
+        self._old: dict[bytes, GpuPod | None] = {}
         self._begun = -math.inf
 
     def __contains__(self, uid: object) -> bool:
         return uid in self._new or uid in self._old
 
     def among(self, uids: Set[bytes]) -> Set[bytes]:
-        return (uids & self._new) | (uids & self._old)
+        return (uids & self._new.keys()) | (uids & self._old.keys())
 
-    def add(self, uid: bytes, now: float) -> None:
+    def extending(self, uids: Set[bytes], pods: Set[bytes]) -> list[GpuPod]:
+        """The claims that were made for extended resources of a pod: these, and those of these pods."""
+        of_pods = (one for gone in (self._old, self._new) for one in gone.values() if one and one.extends in pods)
+        return [*filter(None, (self._new.get(uid) or self._old.get(uid) for uid in uids)), *(of_pods if pods else ())]
+
+    def add(self, uid: bytes, now: float, pod: GpuPod | None = None) -> None:
         if now - self._begun >= self._seconds or len(self._new) >= self._most:
-            self._old, self._new, self._begun = self._new, set(), now
-        self._new.add(uid)
+            self._old, self._new, self._begun = self._new, {}, now
+        self._new[uid] = pod if pod is not None and pod.extends else None
 
     def discard(self, uid: bytes) -> None:
-        self._new.discard(uid)
-        self._old.discard(uid)
+        self._new.pop(uid, None)
+        self._old.pop(uid, None)
 
 
 def is_covered(namespace: str, patterns: Collection[str]) -> bool:
@@ -275,6 +282,11 @@ class PodCache:
         with self._lock:
             return self._table.standing_for(pods)
 
+    def gone_extending(self, uids: Set[bytes], pods: Set[bytes] = frozenset()) -> list[GpuPod]:
+        """As `GonePods.extending`."""
+        with self._lock:
+            return self._gone.extending(uids, pods)
+
     def is_in(self, uid: bytes, namespace: str) -> bool:
         return self._table.is_in(uid, namespace)
 
@@ -322,7 +334,8 @@ class PodCache:
             for uid in (*listed, *reservations.keys):
                 self._gone.discard(uid)
             for uid in (*vanished, *ended):
-                self._gone.add(uid, self._clock())
+                known = before.get(uid)
+                self._gone.add(uid, self._clock(), known and known[0])
         if vanished:
             self._on_gone()
 
@@ -350,9 +363,11 @@ class PodCache:
     def _leave(self, uid: bytes) -> None:
         with self._lock:
             self._members.remove(uid)
-            left = [*([uid] if self._table.remove(uid) else []), *self._reservations.remove(uid)]
-            for key in left:
-                self._gone.add(key, self._clock())
+            left = dict.fromkeys(self._reservations.remove(uid))
+            if (pod := self._table.remove(uid)) is not None:
+                left[uid] = pod
+            for key, gone in left.items():
+                self._gone.add(key, self._clock(), gone)
         if left:
             self._on_gone()
 

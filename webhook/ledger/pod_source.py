@@ -324,7 +324,8 @@ class PodsAndClaims:
 
     def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
         """The uids of pods and claims that no longer count, and of reservations that are not needed any more."""
-        return self._pods.gone_among(uids) | self._claims.gone_among(uids) | self._taken_over(uids)
+        claims = self._claims.gone_among(uids)
+        return self._pods.gone_among(uids) | (claims - self._outlived(claims, uids)) | self._taken_over(uids)
 
     def has_any_in(self, namespace: str) -> bool:
         return self._pods.has_any_in(namespace) or self._claims.has_any_in(namespace)
@@ -338,7 +339,8 @@ class PodsAndClaims:
         pods = self._pods.live_now(namespaces, seconds)
         claims = self._claims.live_now(namespaces, max(0.0, until - self._clock()))
         reserved = self._pods.reserved_by(pods)
-        return pods | claims | (reserved - self._claims.taken_over(reserved))
+        outlived = {one.uid for one in self._claims.gone_extending(frozenset(), pods)}
+        return pods | claims | outlived | (reserved - self._claims.taken_over(reserved))
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterable[GpuPod]:
         """All that counts in these namespaces, read after the call began. Raises LedgerError, also in the middle."""
@@ -351,6 +353,16 @@ class PodsAndClaims:
         standing = self._claims.standing_for(uids)
         pods = {one.extends for one in standing if one.uid in uids and self._pods.is_in(one.extends, one.namespace)}
         return self._claims.taken_over(uids) | pods
+
+    def _outlived(self, gone: Set[bytes], uids: Set[bytes]) -> Set[bytes]:
+        """The claims for extended resources whose pods live on, and have no entry now: theirs holds the room so long.
+
+        The scheduler deletes the claim of a binding that failed, and makes another one.
+        """
+        made = [one for one in self._claims.gone_extending(gone) if one.extends not in uids]
+        pods = self._pods.live_among({one.extends for one in made}) if made else frozenset()
+        pods -= {one.extends for one in self._claims.standing_for(pods) if one.uid in uids}
+        return {one.uid for one in made if one.extends in pods and self._pods.is_in(one.extends, one.namespace)}
 
     def _counted(self, pods: Iterable[GpuPod], claims: Iterable[GpuPod]) -> Iterator[GpuPod]:
         cluster = self._cluster()
