@@ -10,7 +10,6 @@ from tests.deploy.value_sets import AUTHORITY, CERT_MANAGER, EXISTING, SELF, VAL
 from tests.golden import each, golden
 
 OPERATOR = "monitoring.coreos.com/v1"
-DASHBOARD = CHART / "files" / "dashboard.json"
 
 
 # Network
@@ -148,6 +147,14 @@ def test_what_the_prometheus_operator_reads_is_there_where_it_is_or_on_demand(
     for objects, expected in ((rendered(values), without), (rendered(values, OPERATOR), within)):
         for kind in ("ServiceMonitor", "PrometheusRule"):
             assert bool(objects.of(kind)) is expected
+
+
+@needs_helm
+def test_grafana_gets_both_dashboards_as_they_are() -> None:
+    boards = rendered().one("ConfigMap", "gpu-policy-dashboard")["data"]
+    files = {name: CHART / "files" / name.replace("gpu-policy", "dashboard") for name in boards}
+    assert {name: file.read_text() for name, file in files.items()} == boards
+    assert [*boards] == ["gpu-policy-teams.json", "gpu-policy-webhook.json"]
 
 
 TRUSTED = {"certificates": {"source": "existing", "existing": {"secretName": "mine", "caBundle": AUTHORITY}}}
