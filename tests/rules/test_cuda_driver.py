@@ -108,7 +108,7 @@ def test_a_pod_that_runs_nowhere_is_refused_with_what_is_needed_what_is_there_an
     (violation,) = violations(RULE, gpu_pod(CUDA_13), {}, cluster(T4, T4, V100))
     assert violation.where == "spec.containers[c0].image"
     assert violation.found.startswith(f"{CUDA_13} needs CUDA 13.0 (")
-    assert "and none of the nodes that the pod could land on can run it: " in violation.found
+    assert "; none of the nodes that the pod could land on can run it: " in violation.found
     assert "2 nodes with Tesla-T4, driver 535.183.01" in violation.found
     assert "1 node with Tesla-V100-SXM2-32GB, driver 470.82.01" in violation.found
     assert "580" in violation.remedy

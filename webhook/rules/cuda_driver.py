@@ -252,7 +252,7 @@ def refusals(survey: CudaSurvey) -> Iterator[Violation]:
         if unfit:
             is_none = len(unfit) == len(verdicts)
             found = (
-                f"{cuda_messages.needs(container.image, need)}, and {'none' if is_none else 'only some'} of the nodes "
+                f"{cuda_messages.needs(container.image, need)}; {'none' if is_none else 'only some'} of the nodes "
                 f"that the pod could land on can run it: {cuda_messages.reasons(unfit, at)}"
             )
             allowed = "the pod's node must be able to run all its images" if len(images) > 1 else ""

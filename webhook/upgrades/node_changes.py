@@ -267,12 +267,12 @@ def _driver(text: str, tables: CudaTables) -> Version:
         )
     if tables.drivers.branch(version.major) is None:
         numbers = [row.number for row in tables.drivers.rows]
-        older = [number for number in numbers if number < version.major][-1:]
-        newer = [number for number in numbers if number > version.major][:1]
-        near = " and ".join(map(str, older + newer))
+        near = [number for number in numbers if number < version.major][-1:]
+        near += [number for number in numbers if number > version.major][:1]
         raise FormatError(
-            f"driver branch {version.major} is not in the tables; the nearest are {near}. A branch that is newer than "
-            "this release goes into drivers of _cuda.yaml in the directory of policies"
+            f"driver branch {version.major} is not in the tables; the nearest {'is' if len(near) == 1 else 'are'} "
+            f"{' and '.join(map(str, near))}. A branch that is newer than this release goes into drivers of _cuda.yaml "
+            "in the directory of policies"
         )
     return version
 
