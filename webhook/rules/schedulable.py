@@ -57,7 +57,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     if len(feasible) == 1 and feasible[0].by_claim:
         yield from beyond_classes(pod, facts)
     if feasible or not facts.knows_nodes():
-        yield from _on_nodes(pod, feasible, facts)
+        yield from _on_nodes(pod, settings, feasible, facts)
         yield from _nowhere_beside(pod, facts) if feasible and pod.stands_within else ()
         return
     if pod.owner_kind != "DaemonSet":
@@ -69,8 +69,8 @@ def validate_claim(claim: ClaimObject, settings: Settings, facts: Facts) -> Iter
     yield from islice(unknown_classes(claim, facts), _MOST_REASONS)
 
 
-def _on_nodes(pod: Pod, feasible: Sequence[NodeClass], facts: Facts) -> Iterator[Advice]:
-    """That some nodes cannot start the pod, or that none takes it now, where nodes that start or are made will."""
+def _on_nodes(pod: Pod, settings: Settings, feasible: Sequence[NodeClass], facts: Facts) -> Iterator[Advice]:
+    """That some nodes cannot start the pod, or that none takes it now, where nodes that start will, or others may."""
     if not feasible or any(map(_is_serving, feasible)):
         runtime_class = facts.runtime_class(pod.runtime_class) if pod.runtime_class else None
         serving = [*filter(_is_serving, feasible)] if runtime_class is not None else []
@@ -91,6 +91,8 @@ def _on_nodes(pod: Pod, feasible: Sequence[NodeClass], facts: Facts) -> Iterator
             names = {f"{name}={one.labels[name]}" for one in feasible for name in AUTOSCALED if name in one.labels}
             found += f", and {maker} makes none for {cut(key)}, a label that nodes get once they exist"
             remedy = f"Select {few(sorted(names)) if names else 'a label that autoscalers know'} instead"
+        elif any(one.pool and settings.catalogue.models_at(one.labels) for one in feasible):
+            return  # its node comes, as on each cluster that scales from zero
         else:
             found += f"; one that {maker} makes may"
         yield Advice("spec", found, remedy, follows_nodes=True)
