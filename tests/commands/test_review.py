@@ -189,4 +189,4 @@ def test_two_driver_objects_of_one_file_know_of_each_other(tmp_path: Path) -> No
     both = [nvidia_driver("535.183.01", name, nodeSelector={"pool": "v"}) for name in ("a", "b")]
     (tmp_path / "driver.yaml").write_text(yaml.safe_dump_all(both))
     items = review_json(tmp_path / "driver.yaml", "--inventory", tmp_path / "inventory.json")["items"]
-    assert ["selects 2 nodes of it, too, such as v0" in str(one["warnings"]) for one in items] == [True, True]
+    assert ["both select 2 nodes, such as v0" in str(one["warnings"]) for one in items] == [True, True]

@@ -18,7 +18,7 @@ from webhook.admission.phases import Decision, decide
 from webhook.admission.watchdog import DECISION_SECONDS, DecisionDeadline, TimeBudget
 from webhook.engine import Around
 from webhook.engine.quota_requests import NO_REQUESTS, entered
-from webhook.facts.driver_objects import is_driver_object
+from webhook.facts.driver_objects import driver_object_from, is_driver_object
 from webhook.facts.facts import ClusterFacts, FactsSource
 from webhook.images.lookups import LookupService
 from webhook.ledger.entries import UID_BYTES
@@ -214,8 +214,11 @@ class Service:
 
     def drivers(self, review: AdmissionRequest, facts: ClusterFacts, budget: TimeBudget) -> Decision:
         """Answer for a ClusterPolicy or NVIDIADriver. Workloads are read and judged within the time that is left."""
-        raw, old = review.object, review.old_object if review.operation == "UPDATE" else None
+        raw = review.object
         if not is_driver_object(raw) or review.operation not in ("CREATE", "UPDATE") or review.subresource:
+            return phases.UNCONCERNED
+        old = driver_object_from(review.old_object) if review.operation == "UPDATE" else None
+        if old == driver_object_from(raw):
             return phases.UNCONCERNED
         known = self._with_images(facts, replace(review, is_dry_run=True), budget)  # no look-up for each image
         with budget.waiting():

@@ -212,21 +212,23 @@ def _changed(
     declared = declared_pools(policy.at(now.timestamp()) for policy in policies.policies)
     known = KnownNodes(facts.cluster.nodes, declared, policies.accelerators, policies.cuda.tables)
     changes: tuple[NodeChange, ...] = ()
+    before = facts.cluster
     for document in drivers:
         facts = replace(facts, cluster=facts.cluster.with_class(PARTS[document.kind], document.object))
     for document in drivers:
         try:
-            wanted = wanted_by(one := driver_object_from(document.object), facts, known)
+            one = driver_object_from(document.object)
+            wanted = wanted_by(one, before.driver_object(document.object), facts, known)
         except ValueError as error:
             faults.append(str(document.error(str(error))))
             continue
-        for note in wanted.notes or (() if wanted.change else ("gives no node another driver",)):
+        for note in wanted.notes or (() if wanted.changes else ("gives no node another driver",)):
             said = str(document.error(f"{one.title}: {note}"))
-            if wanted.notes and not wanted.change:
+            if wanted.notes and not wanted.changes:
                 faults.append(said)
             else:
                 click.echo(f"note: {said}", err=True)
-        changes += () if wanted.change is None else (wanted.change,)
+        changes = tuple(dict.fromkeys((*changes, *wanted.changes)))
     try:
         changes += changes_of(asked.set, asked.retire, known)
         for note in filter(None, (change.note for change in changes)):

@@ -44,7 +44,7 @@ def review(
     background = background_of(inventory, kubeconfig, policy_set.accelerators)
     source = of_files(manifests_of(paths, is_strict=strict), namespace, background)
     context = source.context(policy_set, str(policies))
-    context = replace(context, drivers=_judge(inventory, kubeconfig))
+    context = replace(context, drivers=_judge(inventory, kubeconfig, background.facts.cluster))
     reviewed = review_objects.review(source.documents, namespace, context)
     if output == "json":
         click.echo(review_formats.render_json(reviewed), nl=False)
@@ -61,13 +61,14 @@ def review(
     sys.exit(reviewed.exit_status)
 
 
-def _judge(inventory: Path | None, kubeconfig: Path | None) -> Callable[..., Any]:
+def _judge(inventory: Path | None, kubeconfig: Path | None, before: Any) -> Callable[..., Any]:
     """Judges a ClusterPolicy or NVIDIADriver by the workloads of the inventory, or by the pods of the cluster."""
 
     def judged(raw: Any, policies: Any, facts: Any, now: float) -> Any:
         from webhook.upgrades.driver_changes import judge_by
 
         source = server_of(str(kubeconfig), None) if kubeconfig is not None else inventory
-        return judge_by(source, policies.accelerators).outcome(raw, None, policies, facts, now)
+        old = before.driver_object(raw)
+        return judge_by(source, policies.accelerators).outcome(raw, old, policies, facts, now)
 
     return judged

@@ -75,7 +75,8 @@ class DriverObject:
 
     @property
     def where(self) -> str:
-        return "spec.driver.version" if self.kind == CLUSTER_POLICY else "spec.version"
+        of_policy = "spec.driver.useNvidiaDriverCRD" if self.leaves_it else "spec.driver.version"
+        return of_policy if self.kind == CLUSTER_POLICY else "spec.version"
 
     @cached_property
     def version(self) -> str:

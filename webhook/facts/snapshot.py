@@ -10,7 +10,14 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from webhook.facts.claim_index import ClaimTable
-from webhook.facts.driver_objects import CLUSTER_POLICY, NVIDIA_DRIVER, NVIDIA_GROUP, DriverObject, named_driver_object
+from webhook.facts.driver_objects import (
+    CLUSTER_POLICY,
+    NVIDIA_DRIVER,
+    NVIDIA_GROUP,
+    PARTS,
+    DriverObject,
+    named_driver_object,
+)
 from webhook.facts.made_pools import (
     UNKNOWN_CLASS,
     NodeClassSays,
@@ -101,6 +108,11 @@ class Snapshot:
     @property
     def driver_objects(self) -> tuple[DriverObject, ...]:
         return (*self.cluster_policies.values(), *self.nvidia_drivers.values())
+
+    def driver_object(self, raw: object) -> DriverObject | None:
+        """The object of the kind and name of this one."""
+        found: Mapping[str, DriverObject] = getattr(self, PARTS[text(raw, "kind")])
+        return found.get(text(raw, "metadata", "name"))
 
     def with_accelerators(self, accelerators: Accelerators) -> "Snapshot":
         return replace(self, accelerators=accelerators)

@@ -35,7 +35,7 @@ from webhook.policy.policy_set import PolicySet
 from webhook.policy.schema import WorkloadsMode
 from webhook.rules.rule_settings import Mode
 from webhook.upgrades.changed_cluster import ChangedCluster, declared_pools
-from webhook.upgrades.driver_plan import DriverPlan, WorkloadChange
+from webhook.upgrades.driver_plan import DriverPlan, PlannedPool, WorkloadChange
 from webhook.upgrades.node_changes import KnownNodes, wanted_by
 from webhook.upgrades.workload_planner import PlanRequest, WorkloadPlanner
 
@@ -75,28 +75,25 @@ class DriverJudge:
     def outcome(  # noqa: PLR0913  # the object, and all that it is judged by
         self,
         raw: Mapping[str, Any],
-        old: Mapping[str, Any] | None,
+        old: DriverObject | None,
         policies: PolicySet,
         facts: ClusterFacts,
         now: float,
         *,
         seconds: float = 600.0,
     ) -> Outcome | None:
-        """The outcome for an object that is applied at a moment in seconds since 1970, within `seconds`.
-
-        None if nothing about the driver is said, or changes. Raises ShapeError for a malformed object.
+        """The outcome for an object that is applied at a moment in seconds since 1970, within `seconds`; `old` is what
+        it was before. None where driver objects are not judged. Raises ShapeError for a malformed object.
         """
         if policies.drivers is WorkloadsMode.DISABLED:
             return None
         one = driver_object_from(raw)
-        if old is not None and driver_object_from(old) == one:
-            return None
         pools = declared_pools(policy.at(now) for policy in policies.policies)
         known = KnownNodes(facts.cluster.nodes, pools, policies.accelerators, policies.cuda.tables)
-        wanted = wanted_by(one, facts, known)
+        wanted = wanted_by(one, old, facts, known)
         found: list[Finding] = []
-        if wanted.change is not None:
-            cluster = ChangedCluster(facts, (wanted.change,), known.pools, None, known.tables, known.accelerators)
+        if wanted.changes:
+            cluster = ChangedCluster(facts, wanted.changes, known.pools, None, known.tables, known.accelerators)
             plan, left = self._planned(PlanRequest(cluster, policies, datetime.fromtimestamp(now, UTC)), seconds)
             found = [*_lines(plan, one), *([_ADVICE(one.where, left, _ALL)] if left else ())]
         found += [_ADVICE(one.where, note) for note in wanted.notes]
@@ -156,7 +153,6 @@ def _asking(raws: Iterable[object], accelerators: Accelerators) -> Iterator[Docu
 
 def _lines(plan: DriverPlan, one: DriverObject) -> Iterator[Finding]:
     """What the plan says: all in one line, and the worst of it in another; nothing if it harms nobody."""
-    (pool,) = plan.pools
     parts: list[str] = []
     for change, words in _SAID.items():
         if found := plan.at(change):
@@ -164,17 +160,24 @@ def _lines(plan: DriverPlan, one: DriverObject) -> Iterator[Finding]:
             of = f" of {few(homes)}" if change is WorkloadChange.BREAKS and homes else ""
             first = f"{counted(len(found), 'workload')}{of}" if not parts else f"{len(found)}"
             parts.append(f"{first} {words[len(found) > 1]}")
-    undriven = {one.product or "a GPU of unknown model": one.is_certain for one in pool.undriven}
+    left = [gpus for pool in plan.pools for gpus in pool.undriven]
+    undriven = {gpus.product or "a GPU of unknown model": gpus.is_certain for gpus in left}
     for is_certain, words in ((True, ("is no longer", "are no longer")), (False, ("may no longer be",) * 2)):
         if names := [name for name, sure in undriven.items() if sure is is_certain]:
             parts.append(f"{few(names)} {words[len(names) > 1]} driven")
     if not parts:
         return
-    where = [counted(pool.nodes, "node")] if pool.nodes or not pool.pools else []
-    where += [f"declared pool {few(pool.pools)}"] if pool.pools else []
-    now = few(pool.drivers) if pool.drivers else "an unknown driver"
     said = _CERTAIN if plan.at(WorkloadChange.BREAKS) or any(undriven.values()) else _ADVICE
-    yield said(one.where, f"{now} -> {pool.driver} on {' and '.join(where)}: {', '.join(parts)}", _ALL)
+    where = few([_in_few_words(pool, one) for pool in plan.pools], most=200)
+    yield said(one.where, f"{where}: {', '.join(parts)}", _ALL)
     for worst in [workload for workload in plan.workloads if workload.change in _SAID][:1]:
         said = _CERTAIN if worst.change is WorkloadChange.BREAKS else _ADVICE
         yield said(worst.owner.title, f"{_SAID[worst.change][0]}: {worst.reason}", worst.remedy)
+
+
+def _in_few_words(pool: PlannedPool, one: DriverObject) -> str:
+    now = few(pool.drivers) if pool.drivers else "an unknown driver"
+    by = "" if pool.selector == one.title else f" of {pool.selector}"
+    where = [counted(pool.nodes, "node")] if pool.nodes or not pool.pools else []
+    where += [f"declared pool {few(pool.pools)}"] if pool.pools else []
+    return f"{now} -> {pool.driver}{by} on {' and '.join(where)}"

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from webhook.cuda.cuda_tables import CudaTables
-from webhook.facts.driver_objects import CLUSTER_POLICY, DriverObject, driven_nodes, has_driver
+from webhook.facts.driver_objects import CLUSTER_POLICY, NVIDIA_DRIVER, DriverObject, driven_nodes, has_driver
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.nodes import Node
 from webhook.model.accelerators import Accelerators
@@ -186,44 +186,49 @@ def changes_of(sets: Iterable[str], retired: Iterable[str], known: KnownNodes) -
 
 
 class WantedDriver(NamedTuple):
-    """What a ClusterPolicy or NVIDIADriver changes; None if it gives no node another driver.
+    """What a ClusterPolicy or NVIDIADriver changes; nothing if it gives no node another driver.
 
     `notes` say why it changes nothing, or what else to know. While it is contested, GPU Operator rolls out nothing.
     """
 
-    change: NodeChange | None = None
+    changes: tuple[NodeChange, ...] = ()
     notes: tuple[str, ...] = ()
     is_contested: bool = False
 
 
-def wanted_by(one: DriverObject, facts: ClusterFacts, known: KnownNodes) -> WantedDriver:
-    """What the object changes in a cluster beside the driver objects that the facts have.
+def wanted_by(one: DriverObject, old: DriverObject | None, facts: ClusterFacts, known: KnownNodes) -> WantedDriver:
+    """What the object changes in a cluster beside the driver objects that the facts have; `old` is what it was before.
 
-    A declared pool changes if the object selects its labels, or the driver of existing nodes that belong to it.
+    Nodes that it leaves may get the driver of another object. A declared pool changes if the object selects its labels,
+    or the driver of existing nodes that belong to it.
     """
-    table, notes, change = facts.cluster.table, [], None
+    table, notes, changes = facts.cluster.table, [], []
     objects = {(other.kind, other.name): other for other in (*facts.cluster.driver_objects, one)}
     nodes, rivals = driven_nodes(objects.values(), table)
-    if not one.is_on:
-        named = few([other.title for other in nodes])
-        left = f"it leaves drivers to {named}; `gpu-policy cuda plan --cluster FILE` says what these change"
-        return WantedDriver(None, (left,) if one.leaves_it and nodes else ())
-    if one not in nodes:
+    left = table.everything if one.leaves_it else 0
+    if one.kind == NVIDIA_DRIVER and old is not None and old.is_on:
+        left = old.selected(table) & ~nodes.get(one, 0)
+    if one.is_on and one not in nodes:
         ruling = next(other.title for other in objects.values() if other.kind == CLUSTER_POLICY)
         idle = f"{ruling} leaves no driver to NVIDIADrivers, so this changes nothing"
-        return WantedDriver(None, (f"{idle}; set its spec.driver.useNvidiaDriverCRD to true",))
-    try:
-        own = [table.nodes[name] for name in table.names(nodes[one])]
-        change = _installing(one, [node for node in own if known.has_gpus(node)], known)
-    except FormatError as error:
-        notes.append(str(error))
-    if one in rivals:
-        names = table.names(rivals[one][1])
+        return WantedDriver((), (f"{idle}; set its spec.driver.useNvidiaDriverCRD to true",))
+    for other, mask in nodes.items():
+        own = mask if other is one else mask & left
+        if other is one or own:
+            try:
+                named = [table.nodes[name] for name in table.names(own)]
+                changes.append(_installing(other, [node for node in named if known.has_gpus(node)], known))
+            except FormatError as error:
+                notes.append(f"{error}" if other is one else f"{other.title}: {error}")
+    if rivals and (one in rivals or one.leaves_it):
+        first = one if one in rivals else next(iter(rivals))
+        second, both = rivals[first]
+        names = table.names(both)
         notes.append(
-            f"{rivals[one][0].title} selects {counted(len(names), 'node')} of it, too, such as {names[0]}; while two "
-            "select one node, GPU Operator rolls out no driver. Change one nodeSelector"
+            f"{first.title} and {second.title} both select {counted(len(names), 'node')}, such as {names[0]}; while "
+            "two select one node, GPU Operator rolls out no driver. Change one nodeSelector"
         )
-    return WantedDriver(change, tuple(notes), bool(rivals))
+    return WantedDriver(tuple(filter(None, changes)), tuple(notes), bool(rivals))
 
 
 def _installing(one: DriverObject, own: Sequence[Node], known: KnownNodes) -> NodeChange | None:
