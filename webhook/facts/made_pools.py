@@ -35,9 +35,11 @@ WHOLE_GPUS = frozenset(_RESOURCES.values())
 """The GPU resources that Karpenter knows of machine types."""
 BY_NODE_POOLS = frozenset({"Karpenter", "AKS node auto-provisioning", "EKS Auto Mode"})
 """The autoscalers, as `node_states.yaml` names them, whose nodes all come from NodePools."""
+_EKS_IMAGES = read_table(Path(__file__).with_name("data") / "eks_images.yaml")
 _EKS_DRIVERS = {
-    f"al2023@{release}": driver
-    for driver, releases in read_table(Path(__file__).with_name("data") / "eks_images.yaml")["al2023"].items()
+    f"{family}@{release}": driver
+    for family in _EKS_IMAGES["sources"]
+    for driver, releases in _EKS_IMAGES[family].items()
     for release in releases
 }
 """Alias of an image of Amazon EKS -> its NVIDIA driver."""
@@ -64,7 +66,8 @@ def node_class_from_raw(raw: object) -> tuple[str, NodeClassSays] | None:
     """Read an EC2NodeClass of any shape. None where it has no name."""
     name, script = text(raw, "metadata", "name"), text(raw, "spec", "userData")
     aliases = [text(term, "alias") for term in listed(raw, "spec", "amiSelectorTerms")]
-    driver = _EKS_DRIVERS.get(aliases[0], "") if len(aliases) == 1 and not script else ""
+    is_script = bool(script) and not any(one.startswith("bottlerocket@") for one in aliases)  # which takes settings
+    driver = _EKS_DRIVERS.get(aliases[0], "") if len(aliases) == 1 and not is_script else ""
     labels_more = "node-labels" in script or "nodeLabels" in script
     return (name, NodeClassSays(driver, labels_more)) if name else None
 
