@@ -304,7 +304,8 @@ class ClusterFacts:
             found = (*found, NodeClass({}, (), claimable, count=0, by_claim=True))
         if self.pools is not None:
             found = (*found, *self.pools.classes(nodes_for(self.pools, pod, runtime_class)))
-        if not self.is_still and table.makers and may_get_new_node(pod) and (maker := self._other_maker(table, pod)):
+        may_come = table.makers or table.is_of_gke
+        if not self.is_still and may_come and may_get_new_node(pod) and (maker := self._other_maker(table, pod)):
             resources = frozenset([gpu.resource for gpu in pod.accelerators])
             found = (*found, NodeClass(_gpu_names(pod, found), (), resources, count=0, made_by=maker))
         return found
@@ -312,8 +313,12 @@ class ClusterFacts:
     def _other_maker(self, table: NodeTable, pod: Pod) -> str:
         """An autoscaler that may make nodes of which no NodePool tells; empty for none.
 
-        NodePools tell of whole GPUs, and not how device plugins divide them.
+        NodePools tell of whole GPUs, and not how device plugins divide them. Which priority of a ComputeClass applies,
+        and which taints its nodes get, is GKE's to say.
         """
+        wanted = {*pod.node_selector, *(one.key for term in living_terms(pod) for one in term.expressions)}
+        if table.is_of_gke and _COMPUTE_CLASS in wanted:
+            return "GKE"
         resources = (gpu.resource for gpu in pod.accelerators)
         are_known = self.pools is not None or not self.cluster.made
         are_told = bool(self.cluster.node_pools) and are_known and WHOLE_GPUS.issuperset(resources)
@@ -336,6 +341,12 @@ class ClusterFacts:
 _NAMES = frozenset((NVIDIA_PRODUCT, AMD_PRODUCT, INTEL_PRODUCT, *AUTOSCALED))
 """Labels whose values are always the model of the GPU. What people write into labels of their own may mean more."""
 
+
+_COMPUTE_CLASS = "cloud.google.com/compute-class"
+"""The label by which pods ask GKE for nodes of a ComputeClass.
+
+Source: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-custom-compute-classes
+"""
 
 _LATER = ("nvidia.com/", "amd.com/", "gpu.intel.com/", "feature.node.kubernetes.io/")
 """Prefixes of labels that software gives nodes once they exist."""

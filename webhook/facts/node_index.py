@@ -88,6 +88,10 @@ class NodeTable:
         """The autoscalers that may make nodes of other kinds, as far as nodes show any."""
         return tuple(dict.fromkeys(node.maker for node in self.nodes.values() if node.maker))
 
+    @cached_property
+    def is_of_gke(self) -> bool:
+        return "cloud.google.com/gke-nodepool" in self._keys
+
     def without_taints(self, globs: tuple[str, ...]) -> "NodeTable":
         """The table in which taints with these keys go away by themselves; itself where no node has one."""
         found = self._without.get(globs)

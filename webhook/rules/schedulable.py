@@ -3,8 +3,8 @@
 What the pod wants is compared with the labels, taints and allocatable resources of all nodes, of `nodePools`, and of
 what NodePools of Karpenter may make ([node pools](#nodepools-of-karpenter)), as if they were empty; cordons and taints
 of nodes that start, are not ready or will be removed do not matter. Where an autoscaler makes nodes of new kinds of
-which no NodePool tells (GKE Autopilot and auto-provisioning, Cast AI, and Karpenter if its NodePools are not known),
-and where nodes start, there is one sentence of advice instead.
+which no NodePool tells (GKE Autopilot, auto-provisioning and ComputeClasses, Cast AI, and Karpenter if its NodePools
+are not known), and where nodes start, there is one sentence of advice instead.
 
 A workload is told if a rolling update could not end because it needs more pods (maxSurge) than the nodes of today hold,
 and if its autoscaler may want more (maxReplicas). [dra.md](dra.md) says which claims, and device classes in resources,
