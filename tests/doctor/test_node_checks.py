@@ -7,9 +7,11 @@ import pytest
 
 from tests.doctor.stored import said as found_by
 from tests.facts.samples import resource_slice
+from tests.facts.test_made_pools import node_pool
 from tests.golden import each
 from webhook.doctor import node_checks
 from webhook.doctor.doctor_report import DoctorFinding, Status
+from webhook.facts.live import MAKERS
 from webhook.policy.loader import load
 
 DRIVER = {"nvidia.com/cuda.driver-version.full": "580.95.05"}
@@ -38,6 +40,8 @@ def said(
     (directory / "_default.yaml").write_text(f"{head}spec: {{rules: {rules}}}\n")
     version = lists.pop("version", "v1")
     answers: dict[str, Any] = {CLASSES: lists.get("classes", []), "/apis/scheduling.k8s.io/v1/priorityclasses": []}
+    if "pools" in lists:
+        answers[MAKERS["node_pools"][1]] = lists["pools"]
     if "slices" in lists:
         answers[f"/apis/resource.k8s.io/{version}/resourceslices"] = lists["slices"]
     return found_by(node_checks.look, {"/api/v1/nodes": nodes, **answers}, policies=load(directory))
@@ -51,6 +55,15 @@ def test_gpu_nodes_that_are_known_reached_and_offered_once_are_well(tmp_path: Pa
     (finding,) = said(tmp_path, nodes, TOLERANT, slices=[])
     assert finding.status is Status.OK
     assert finding.found == "2 GPU nodes: drivers and shares are known, taints are tolerated, no GPU is offered twice"
+
+
+def test_node_pools_that_make_no_node_are_told(tmp_path: Path) -> None:
+    pools = [node_pool(["kubernetes.io/arch In amd64", "kubernetes.io/arch In arm64"]), node_pool([], name="any")]
+    found, _ = said(tmp_path, [], pools=pools)
+    assert found.status is Status.WARNING
+    assert found.found == (
+        "NodePool gpu: no value of kubernetes.io/arch meets all that its template says, so it makes no node"
+    )
 
 
 def test_a_cluster_without_gpu_nodes_is_well(tmp_path: Path) -> None:

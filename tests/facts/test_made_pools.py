@@ -27,6 +27,7 @@ from webhook.rules import schedulable
 from webhook.rules.rule_settings import Mode
 
 AWS = "karpenter.k8s.aws"
+NODE_CLASS = {"group": AWS, "kind": "EC2NodeClass", "name": "b"}
 OPERATORS = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]
 
 
@@ -202,7 +203,10 @@ def test_what_cannot_be_read_or_met_is_told(tmp_path):
     raws = [
         node_pool(["instance-family Near g5"], limits={"cpu": "lots"}),
         node_pool(["kubernetes.io/arch In amd64", "kubernetes.io/arch In arm64"], name="none"),
-        node_pool(["team In a", "team In b"], name="other"),
+        node_pool(
+            ["team In a", "team In b"], name="other", spec={"nodeClassRef": {"kind": "EC2NodeClass", "name": "b"}}
+        ),
+        node_class() | {"kind": "EC2NodeClass"},
     ]
     (tmp_path / "cluster.json").write_text(json.dumps({"kind": "List", "items": raws}))
     assert list(read_inventory(tmp_path / "cluster.json").left_out) == [
@@ -211,6 +215,7 @@ def test_what_cannot_be_read_or_met_is_told(tmp_path):
         "NodePool gpu: spec.limits.cpu is no amount, so the GPUs of its nodes are unknown",
         "NodePool none: no value of kubernetes.io/arch meets all that its template says, so it makes no node",
         "NodePool other: no value of team meets all that its template says, so its nodes lack that label",
+        "NodePool other: EC2NodeClass b is not among the known ones, so the driver of its nodes is unknown",
     ]
 
 

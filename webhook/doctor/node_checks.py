@@ -9,6 +9,8 @@ from typing import Any
 from webhook.cuda.offer import offer_of
 from webhook.doctor.doctor_report import DoctorFinding, ok, skipped, warning
 from webhook.doctor.installation import Installation, UnavailableError
+from webhook.facts.live import MAKERS, SLICES, claim_paths
+from webhook.facts.made_pools import faults_of, node_pool_from_raw
 from webhook.facts.nodes import Node, node_from_raw
 from webhook.facts.slice_index import SliceTable
 from webhook.gpus.gpu_shares import GPU, LACKING_UNITS, SHARED_GPU, GpuShare, share_of
@@ -22,9 +24,6 @@ from webhook.rules.rule import ClassKind, ClassName
 from webhook.rules.rule_settings import Mode
 from webhook.rules.tolerations import Settings, TolerationSettings
 
-SLICES = tuple(f"/apis/resource.k8s.io/{version}/resourceslices" for version in ("v1", "v1beta2", "v1beta1"))
-"""Paths of ResourceSlices, the newest version first."""
-
 DRIVERS: Mapping[str, Vendor] = {
     "gpu.nvidia.com": Vendor.NVIDIA,
     "gpu.amd.com": Vendor.AMD,
@@ -36,7 +35,7 @@ Source: the driver names in NVIDIA/k8s-dra-driver-gpu, ROCm/k8s-gpu-dra-driver a
 intel/intel-resource-drivers-for-kubernetes.
 """
 
-_SLICES_OF_A_PAGE = "100"
+_OBJECTS_OF_A_PAGE = "100"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +53,7 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
     with suppress(UnavailableError):  # without the policies the built-in names and GPUs count
         policies = installation.sound_policies
         accelerators, table = policies.accelerators, policies.cuda.tables.gpus
+    yield from _faulty_pools(installation)
     nodes = [one for raw in installation.nodes if (one := _gpu_node(raw, accelerators)) is not None]
     if not nodes:
         yield ok("no node offers GPUs by a device plugin")
@@ -82,7 +82,7 @@ def _without_driver(nodes: Sequence[_GpuNode], installation: Installation) -> It
     blind = [node.name for node in judged if offer_of(node.kind.labels).driver is None]
     if blind:
         with suppress(UnavailableError):  # `_offered_twice` says so
-            slices = SliceTable.of(_slices(installation))
+            slices = SliceTable.of(_listed(installation, claim_paths(SLICES)))
             blind = [name for name in blind if not (slices.driver(name) or SliceDriver()).driver]
     if blind:
         yield warning(
@@ -143,7 +143,7 @@ def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Ite
     """
     offering = {one.node.name: one.vendors for one in nodes if one.node.gpus}
     try:
-        slices = _slices(installation)
+        slices = _listed(installation, claim_paths(SLICES))
         found = {
             str(spec.get("nodeName")): str(spec.get("driver"))
             for spec in (one.get("spec") or {} for one in slices)
@@ -164,11 +164,19 @@ def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Ite
         )
 
 
-def _slices(installation: Installation) -> Iterator[Mapping[str, Any]]:
-    """The ResourceSlices in the newest version that the API server has; empty where it has none."""
-    for path in SLICES:
+def _faulty_pools(installation: Installation) -> Iterator[DoctorFinding]:
+    """NodePools of Karpenter that say what cannot be read, or cannot be met."""
+    with suppress(UnavailableError):
+        found = filter(None, map(node_pool_from_raw, _listed(installation, MAKERS["node_pools"])))
+        for fault in faults_of(dict(found)):
+            yield warning(fault, "requirements that a machine meets", "correct its template")
+
+
+def _listed(installation: Installation, paths: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """The objects at the first path that the API server has; empty where it has none."""
+    for path in paths:
         if installation.cluster.find(path, {"limit": "1"}) is not None:
-            return installation.cluster.items(path, {"limit": _SLICES_OF_A_PAGE})
+            return installation.cluster.items(path, {"limit": _OBJECTS_OF_A_PAGE})
     return iter(())
 
 

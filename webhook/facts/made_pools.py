@@ -9,7 +9,7 @@ The table of machine types says which GPUs a NodePool may bring. What the table 
 later, is a pool with unknown GPUs: nothing is certain about it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -275,10 +275,15 @@ def _completed(pool: NodePool, own: NodePool) -> NodePool:
     return replace(pool, labels=labels, gpus=own.gpus or pool.gpus, taints=own.taints or pool.taints)
 
 
-def faults_of(templates: Mapping[str, NodeTemplate]) -> Iterator[str]:
-    """Messages about what NodePools say that cannot be read, or cannot be met."""
+def faults_of(templates: Mapping[str, NodeTemplate], classes: Collection[str] = ()) -> Iterator[str]:
+    """Messages about what NodePools say that cannot be read or met, or names none of these EC2NodeClasses, if any is
+    known.
+    """
     for name, template in sorted(templates.items()):
         yield from (f"NodePool {name}: {fault}, so the GPUs of its nodes are unknown" for fault in template.faults)
         result = "it makes no node" if template.is_impossible else "its nodes lack that label"
         for key in template.unmet:
             yield f"NodePool {name}: no value of {cut(key)} meets all that its template says, so {result}"
+        if template.ec2_class and classes and template.ec2_class not in classes:
+            named = f"EC2NodeClass {cut(template.ec2_class)}"
+            yield f"NodePool {name}: {named} is not among the known ones, so the driver of its nodes is unknown"

@@ -79,8 +79,14 @@ def read_inventory(
             if kind in objects:
                 objects[kind].append(item)
     found = inventory_of(objects, accelerators)
+    cluster = found.facts.cluster
     repetitions = (f"{one.message(1)}; the last value counts" for one in repeated)
-    left_out = (*repetitions, *_nameless(objects), *faults_of(found.facts.cluster.node_pools), *found.pods.left_out)
+    left_out = (
+        *repetitions,
+        *_nameless(objects),
+        *faults_of(cluster.node_pools, cluster.ec2_node_classes),
+        *found.pods.left_out,
+    )
     return replace(found, left_out=left_out)
 
 
