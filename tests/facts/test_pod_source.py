@@ -118,9 +118,6 @@ def test_while_the_watch_is_lost_pods_are_not_known_and_those_last_heard_of_stay
         assert {"a", "b"} == live(pods)
         assert is_live(pods, uid("a"))
         assert not is_gone(pods, uid("a"))
-        status = pods.status(time.monotonic() + 60)
-        assert (status.loaded, status.server_reachable) == (True, False)
-        assert status.age_seconds >= 60
 
 
 @pytest.mark.parametrize("jump", [pytest.param(3600, id="ahead"), pytest.param(-3600, id="back")])

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.gpus.gpu_catalogue import CATALOGUE
-from webhook.quota.amounts import amounts, excesses, used
+from webhook.ledger.plan import Asked
+from webhook.quota.amounts import amounts, used
 from webhook.quota.quotas import Counting, Demand, Limit, Measure, Quota, QuotaScope
 
 GPU = "nvidia.com/gpu"
@@ -22,6 +23,10 @@ GPUS = Limit(Measure.GPUS, "", Fraction(8))
 
 def model(name, hard=4):
     return Limit(Measure.MODEL, name, Fraction(hard))
+
+
+def excesses(asked, in_use, limited):
+    return Asked(limited, amounts(asked, limited), of=asked).excesses(in_use)
 
 
 def resource(name, hard=4):

@@ -2,13 +2,13 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from contextlib import suppress
 
 from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, warning
 from webhook.doctor.installation import REGISTRATION_KEY, Installation, UnavailableError
 from webhook.kubernetes.webhook_configurations import PHASES, RegistrationError, differences, webhooks_of
-from webhook.model.accelerators import DEVICE_CLASSES, Declared, accelerator
+from webhook.model.accelerators import DEVICE_CLASSES, accelerator
 from webhook.model.node import Taint, Toleration
 from webhook.model.selectors import Expression
 from webhook.model.wording import counted, few
@@ -121,7 +121,8 @@ def registered_accelerators(installation: Installation) -> Iterator[DoctorFindin
     for phase, live in installation.configurations.items():
         kind = next(kind for kind, short in PHASES.items() if short == phase)
         for name, webhook in webhooks_of({**(live or {}), "kind": kind}).items():
-            missing = [one.name for one in declared if not _is_sent(one, webhook)]
+            conditions = [_NAMES.findall(expression) for expression in webhook["matchConditions"].values()]
+            missing = [one.name for one in declared if not all(_covers(one.name, lists) for lists in conditions)]
             if missing:
                 faults = True
                 yield problem(
@@ -134,18 +135,14 @@ def registered_accelerators(installation: Installation) -> Iterator[DoctorFindin
         yield ok(f"pods that request {'the name' if count == 1 else f'the {count} names'} of the policies are sent")
 
 
-def _is_sent(declared: Declared, webhook: Mapping[str, Any]) -> bool:
-    """Whether pods that request a declared name are sent: every list of names in the conditions covers it."""
-    conditions = [_NAMES.findall(expression) for expression in webhook["matchConditions"].values()]
-    example = declared.name.replace("*", "x").replace("?", "x")
-    return all(any(_covers(names, example) for names in found) for found in conditions if found)
-
-
-def _covers(names: str, example: str) -> bool:
-    try:
-        return re.search(names, example) is not None
-    except re.error:
-        return False
+def _covers(name: str, lists: list[str]) -> bool:
+    """Whether a condition sends pods that request a declared name: one of its lists of names has it, or it has none."""
+    example = name.replace("*", "x").replace("?", "x")
+    for names in lists:
+        with suppress(re.error):
+            if re.search(names, example):
+                return True
+    return not lists
 
 
 def policies(installation: Installation) -> Iterator[DoctorFinding]:
@@ -191,6 +188,7 @@ def references(installation: Installation) -> Iterator[DoctorFinding]:
 def _missing(reference: Reference, installation: Installation) -> tuple[str, str, str] | None:
     """The finding about an object in settings, the expectation and the remedy; None where the cluster has it."""
     facts, nodes = installation.facts, installation.nodes
+    gpus = facts.gpu_resources()  # policies may tolerate taints with the names of GPUs that no node has
     pool = "nothing to do where such a pool is scaled to zero; otherwise correct the policy, or"
     match reference:
         case ClassName(ClassKind.RUNTIME, name) if not facts.runtime_class(name):
@@ -204,7 +202,7 @@ def _missing(reference: Reference, installation: Installation) -> tuple[str, str
         case Expression() if not any(reference.matches(node["metadata"].get("labels") or {}) for node in nodes):
             label = f"{pool} kubectl label node NODE {reference.key}=VALUE"
             return f"no node satisfies {reference}", "a node that satisfies it", label
-        case Toleration() if reference.key and not _is_of_absent_gpus(reference, installation):
+        case Toleration() if reference.key and (accelerator(reference.key) is None or reference.key in gpus):
             raw = (taint for node in nodes for taint in node["spec"].get("taints") or ())
             taints = (Taint(one["key"], one.get("value", ""), one["effect"]) for one in raw)
             if not any(map(reference.tolerates, taints)):
@@ -212,8 +210,3 @@ def _missing(reference: Reference, installation: Installation) -> tuple[str, str
                 taint = f"{reference.key}{value}:{reference.effect or 'NoSchedule'}"
                 return f"no node has a taint {taint}", "a node that has it", f"{pool} kubectl taint node NODE {taint}"
     return None
-
-
-def _is_of_absent_gpus(reference: Toleration, installation: Installation) -> bool:
-    """Whether the taint has the name of GPUs that no node has. Policies may tolerate taints of several vendors."""
-    return accelerator(reference.key) is not None and reference.key not in installation.facts.gpu_resources()

@@ -162,7 +162,8 @@ def deployment(installation: Installation) -> Iterator[DoctorFinding]:
 
 def endpoints(installation: Installation) -> Iterator[DoctorFinding]:
     """The Service that the API server calls leads to ready replicas."""
-    services = {_service(entry) for entry in installation.entries}
+    clients = [entry.get("clientConfig", {}).get("service") for entry in installation.entries]
+    services = {None if one is None else (one["namespace"], one["name"], one.get("port", 443)) for one in clients}
     if not services:
         yield skipped("no webhook configuration names a Service")
     for service in sorted(services, key=str):
@@ -250,12 +251,6 @@ def _is_open(rule: Object, ports: Collection[object]) -> bool:
         else peer.get("namespaceSelector") == {} and not peer.get("podSelector")
         for peer in peers
     )
-
-
-def _service(entry: Object) -> tuple[str, str, int] | None:
-    """Namespace, name and port of the Service that a webhook names; None where it names a URL."""
-    service = entry.get("clientConfig", {}).get("service")
-    return None if service is None else (service["namespace"], service["name"], service.get("port", 443))
 
 
 def _reached(namespace: str, name: str, port: int, installation: Installation) -> DoctorFinding:

@@ -148,7 +148,12 @@ _NEEDS_A_RUNTIME_CLASS = "has(spec.runtimeClassName) && ("
 
 def daemon_sets(installation: Installation) -> Iterator[DoctorFinding]:
     """Node agents, such as device plugins, start while no replica answers."""
-    entries = [entry for entry in installation.entries if _is_depended_on(entry)]
+    entries = [
+        entry
+        for entry in installation.entries
+        if entry.get("failurePolicy", "Fail") == "Fail"
+        and any(_creates({"apiGroups": [""], **rule}, "pods", "") for rule in entry.get("rules") or ())
+    ]
     if not entries:
         yield ok("no pod depends on an answer of the webhook")
         return
@@ -187,12 +192,6 @@ def tolerant_pods(installation: Installation) -> Iterator[DoctorFinding]:
         )
     else:
         yield ok("pods that tolerate every taint are sent if a policy keeps them off GPU nodes")
-
-
-def _is_depended_on(entry: Mapping[str, Any]) -> bool:
-    """Whether pods cannot be created while no replica answers for this entry."""
-    is_closed = entry.get("failurePolicy", "Fail") == "Fail"
-    return is_closed and any(_creates({"apiGroups": [""], **rule}, "pods", "") for rule in entry.get("rules") or ())
 
 
 def _why(daemon_set: Object, entries: list[Object], labels: Mapping[str, str], accelerators: Accelerators) -> str:

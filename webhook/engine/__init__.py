@@ -6,9 +6,8 @@ that a workload makes, `template_outcomes` does so, and `validate_workload` judg
 templates of resource claims, by their requests, as `validate_claim` judges claims.
 """
 
-from webhook.engine.applied_claims import is_claim, validate_claim
 from webhook.engine.mutating import ANNOTATION, STAMP, mutate
-from webhook.engine.validating import simulate, validate
+from webhook.engine.validating import is_claim, simulate, validate, validate_claim
 from webhook.engine.workload_quotas import NOTHING_AROUND, Around, TemplateOutcome
 from webhook.engine.workloads import template_outcomes, validate_workload
 

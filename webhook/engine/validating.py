@@ -1,4 +1,4 @@
-"""The validating phase.
+"""The validating phase of pods, and resource claims and their templates.
 
 `simulate` runs the mutating and the validating phase of a pod that is about to be created.
 """
@@ -10,8 +10,19 @@ from typing import Any
 
 from webhook.engine.joint_steering import refusal
 from webhook.engine.mutating import STAMP, mutate
-from webhook.engine.running_rules import addressed, all_told, bounded, edits_of, facts_under, listed, violations
+from webhook.engine.running_rules import (
+    addressed,
+    all_told,
+    bounded,
+    edits_of,
+    facts_under,
+    findings_of,
+    listed,
+    violations,
+)
+from webhook.facts.claim_index import bounded as bounded_requests
 from webhook.facts.facts import ClusterFacts
+from webhook.model.claims import CLAIM, GROUP, TEMPLATE, ClaimObject, place_of_requests, requested_classes, requests_of
 from webhook.model.pod import Pod, changed
 from webhook.model.pod_reader import pod_from_raw
 from webhook.outcome import Finding, FindingKind, Outcome
@@ -152,3 +163,26 @@ def simulate(
     judged = validate(completed.object, policy, facts, namespace=namespace)
     findings = tuple(dict.fromkeys((*completed.findings, *judged.findings)))
     return replace(completed, findings=findings, pod=judged.pod)
+
+
+def is_claim(raw: Mapping[str, Any]) -> bool:
+    """Whether an object is a ResourceClaim or a ResourceClaimTemplate, of whatever version."""
+    return raw.get("kind") in (CLAIM, TEMPLATE) and str(raw.get("apiVersion")).startswith(f"{GROUP}/")
+
+
+def validate_claim(raw: Mapping[str, Any], namespace: str, policy: Policy, facts: ClusterFacts) -> Outcome:
+    """Judge a claim or template (DRA) that is applied. Nothing is found in an object of another kind.
+
+    A claim that Kubernetes makes for a pod is judged like any other, so that it makes no difference which template
+    stood there when the pod was created. Exceptions about single containers of a pod do not hold for its claims.
+    """
+    if not is_claim(raw):
+        return Outcome(policy, raw)
+    kind, own = raw["kind"], facts_under(policy, facts)
+    requests, classes = bounded_requests(requests_of(kind, raw)), tuple(requested_classes(kind, raw))
+    claim = ClaimObject(namespace, place_of_requests(kind), requests, classes, policy.accelerators)
+    findings: list[Finding] = []
+    for active in policy.rules:
+        if active.rule.validate_claim is not None:
+            findings += bounded(findings_of(active, active.rule.validate_claim(claim, active.settings, own)))
+    return Outcome(policy, raw, all_told(findings))

@@ -195,6 +195,11 @@ class _Together:
         """Whether a pod, all pods, or those at a peak are more than is free."""
         return max(self.total(), *self.each.values(), *(self.total(one.pods) for one in peaks)) > self.free(now)
 
+    def differ_from(self, old: "_Together") -> bool:
+        """Whether an update changes a template, so that its pods are made anew."""
+        before = {one.template.path: one.template.pod for one in old.outcomes}
+        return any(before.get(one.template.path, one.template.pod) != one.template.pod for one in self.outcomes)
+
     def excess(self, asks: Fraction, in_use: Fraction = Fraction(0)) -> Excess:
         return Excess(self.limit, asks, in_use, self._unit)
 
@@ -272,17 +277,11 @@ def _not_now(  # noqa: PLR0913, PLR0917  # all that decides
         adds = f" together, {quota_wording.amount_of(more, limit)} more than now" if already else " together"
         whose = f"its {pods.number()} pods request" if pods.number() > 1 else "its pod requests"
         yield told(asks, whose, adds, pods.outcomes, "Free some")
-    elif old is not None and asks <= limit.hard and _changes(pods, old):
+    elif old is not None and asks <= limit.hard and pods.differ_from(old):
         left = free - max(more, Fraction(0))
         for peak in [one for one in peaks if any(pods.total(each) - asks > left for each in one.needed)]:
             peaks.remove(peak)
             yield told(pods.total(peak.pods) - asks, f"{peak.why}, which requests", "", pods.outcomes, peak.remedy)
-
-
-def _changes(pods: _Together, old: _Together) -> bool:
-    """Whether an update changes a template, so that its pods are made anew."""
-    before = {one.template.path: one.template.pod for one in old.outcomes}
-    return any(before.get(one.template.path, one.template.pod) != one.template.pod for one in pods.outcomes)
 
 
 def is_own(pod: GpuPod, raw: Mapping[str, Any]) -> bool:

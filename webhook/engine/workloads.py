@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from webhook.engine.applied_claims import is_claim, validate_claim
 from webhook.engine.quota_requests import requests_of_pod
 from webhook.engine.running_rules import addressed, facts_under, findings_of, told
-from webhook.engine.validating import simulate
+from webhook.engine.validating import is_claim, simulate, validate_claim
 from webhook.engine.workload_quotas import NOTHING_AROUND, Around, TemplateOutcome, Told, findings_together
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_table import GPUS

@@ -64,7 +64,7 @@ def split_pattern(text: str) -> tuple[str, int | None]:
     if not text.startswith("*."):
         return split_host(text)
     name, port = split_host(text[2:])
-    if "." not in name or _is_address(name):
+    if "." not in name or ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]):
         raise FormatError(f"{spelled(text)} matches too many hosts; write *. and a domain of at least two labels")
     return f"*.{name}", port
 
@@ -94,7 +94,3 @@ def _address(name: str, text: str, kind: type[IPv4Address] | type[IPv6Address]) 
             f"{spelled(text)} is not an IP address in its usual form; write it like 192.0.2.1 or [2001:db8::1]"
         )
     return name
-
-
-def _is_address(name: str) -> bool:
-    return ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]) is not None

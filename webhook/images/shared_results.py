@@ -238,14 +238,15 @@ class SharedResults:
         stored: dict[str, tuple[int, ImageConfig]] = {}
         self._reading.make(lambda: stored.update(unpack(config_map)))
         theirs = {name: (at if at < now + _SKEW_SECONDS else 0, config) for name, (at, config) in stored.items()}
-        merged = theirs | {
-            reference: ours
-            for reference, ours in self._cache.configs().items()
-            if reference not in theirs or _replaces(ours, theirs[reference])
-        }
+        merged = dict(theirs)
+        for reference, ours in self._cache.configs().items():
+            known = merged.setdefault(reference, ours)
+            # of two configurations of one second, all replicas choose alike
+            if ours[1] != known[1] and (ours[0], ours[1].digest) > (known[0], known[1].digest):
+                merged[reference] = ours
         for reference, (at, config) in theirs.items():
-            known = self._cache.get(reference)
-            is_news = self._is_wanted(reference) if known is None else known.info.config != config
+            held = self._cache.get(reference)
+            is_news = self._is_wanted(reference) if held is None else held.info.config != config
             if is_news and merged[reference] == (at, config):
                 self._cache.put(reference, LookupResult.found(reference, at, config))
         if merged == theirs:
@@ -275,8 +276,3 @@ class SharedResults:
             if self._news.wait(about(READ_SECONDS)):
                 self._stop.wait(about(WRITE_SECONDS))
         self._attempts.make(self.exchange)
-
-
-def _replaces(ours: tuple[int, ImageConfig], theirs: tuple[int, ImageConfig]) -> bool:
-    """Whether a configuration replaces another one: it is newer. Of the same second, all replicas choose alike."""
-    return ours[1] != theirs[1] and (ours[0], ours[1].digest) > (theirs[0], theirs[1].digest)

@@ -170,13 +170,14 @@ def kind_to_raw(kind: Kind) -> dict[str, Any]:
     if models is not None:
         raw["models"] = list(models)
     if requests:
-        raw["requests"] = [[_devices_to_raw(one) for one in request] for request in requests]
+        raw["requests"] = [
+            [
+                {"gpu": one.resource, "number": one.number} | ({} if one.models is None else {"models": one.models})
+                for one in request
+            ]
+            for request in requests
+        ]
     return raw
-
-
-def _devices_to_raw(devices: ClaimedDevices) -> dict[str, Any]:
-    models = {} if devices.models is None else {"models": list(devices.models)}
-    return {"gpu": devices.resource, "number": devices.number} | models
 
 
 def uid_bytes(text: str) -> bytes:
@@ -250,13 +251,13 @@ def entries_from_raw(raw: object) -> Entries:
         segment(namespace)  # lists of its pods have to have a path
         for number, packed in pods.items():
             where = f"entries.{namespace}.{number}"
-            if not number.isdecimal() or len(number) > _LONGEST_NUMBER or int(number) >= len(kinds):
+            if not number.isdecimal() or int(number) >= len(kinds):
                 raise ValueError(f"{where}: no kind has this number")
             demand = Demand(namespace, *kinds[int(number)])
             by_uid.update(dict.fromkeys(_uids(packed, where), demand))
     rounds: dict[bytes, int] = {}
     for number, packed in content.rounds.items():
-        if not number.isdecimal() or len(number) > _LONGEST_NUMBER:
+        if not number.isdecimal():
             raise ValueError(f"rounds.{number}: expected a number of rounds")
         rounds.update(dict.fromkeys(_uids(packed, f"rounds.{number}"), int(number)))
     remainders: dict[bytes, Remainder] = {}
@@ -267,9 +268,6 @@ def entries_from_raw(raw: object) -> Entries:
         demand = Demand(segment(one.namespace), *kinds[one.kind])
         remainders[keys[0]] = Remainder(one.of, demand, one.size, frozenset(members), one.entered, one.is_lasting)
     return Entries(by_uid, frozenset(content.namespaces), rounds=rounds, remainders=remainders)
-
-
-_LONGEST_NUMBER = 9
 
 
 def _uids(packed: str, where: str) -> Iterator[bytes]:

@@ -72,7 +72,10 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
     uid, spec, gpu_pod = _uid(metadata), mapped(pod.get("spec")), None
     namespace = sys.intern(str(metadata.get("namespace") or "default"))
     annotations = mapped(metadata.get("annotations"))
-    if any(key in annotations for key in ASKING) or any(map(accelerators.of, _resource_names(spec))):
+    containers = (*listed(spec, APP), *listed(spec, INIT))
+    amounts = (mapped(one, "resources", key) for one in containers for key in ("limits", "requests"))
+    asks_gpus = any(accelerators.of(str(name)) for one in amounts for name in one)
+    if asks_gpus or any(key in annotations for key in ASKING):
         said = {"annotations": {key: annotations[key] for key in KEYS if key in annotations}}
         try:
             read = pod_from_raw({"metadata": said, "spec": {key: spec.get(key) for key in _DECISIVE}}, accelerators)
@@ -87,20 +90,14 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
     finished = mapped(pod.get("status")).get("phase") in _FINISHED
     claims = claims_of(spec.get("resourceClaims"))
     reserved = tuple(reservation_key(namespace, uid, one.name) for one in claims if one.kind == TEMPLATE)
-    named = () if spec.get("schedulingGates") else named_groups(pod)
-    groups = tuple(InGroup(namespace, sys.intern(one.text), sys.intern(one.part)) for one in named)
+    in_groups = () if spec.get("schedulingGates") else named_groups(pod)
+    groups = tuple(InGroup(namespace, sys.intern(one.text), sys.intern(one.part)) for one in in_groups)
     return StoredPod(uid, gpu_pod, -math.inf if finished else _end(metadata), reserved, groups)
 
 
 @lru_cache(maxsize=4096)
 def _shared(makers: tuple[Member, ...]) -> tuple[Member, ...]:
     return tuple((sys.intern(kind), name) for kind, name in makers)
-
-
-def _resource_names(spec: Mapping[str, Any]) -> Iterator[str]:
-    for container in (*listed(spec, APP), *listed(spec, INIT)):
-        for key in ("limits", "requests"):
-            yield from (name for name in mapped(container, "resources", key) if isinstance(name, str))
 
 
 def counted_pod(pod: Pod) -> Pod | None:

@@ -19,7 +19,7 @@ from webhook.facts.made_pools import faults_of
 from webhook.facts.snapshot import Snapshot
 from webhook.ledger.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
-from webhook.model.json_parts import part
+from webhook.model.json_parts import text
 from webhook.model.resource_slices import SLICE
 from webhook.yaml_files.file_errors import FileError, FileErrors
 from webhook.yaml_files.repeated_keys import RepeatedKey, without_repeated
@@ -101,15 +101,10 @@ def inventory_of(objects: Mapping[str, Sequence[Any]], accelerators: Accelerator
 def _nameless(objects: Mapping[str, list[Any]]) -> Iterator[str]:
     """Messages about the objects of each kind that are left out because they have no name. Pods need no name."""
     for kind, raws in objects.items():
-        count = 0 if kind == "Pod" else sum(not _has_name(raw) for raw in raws)
+        count = 0 if kind == "Pod" else sum(not text(raw, "metadata", "name") for raw in raws)
         if count:
             are = "has no name and is" if count == 1 else "have no name and are"
             yield f"{count} of {len(raws)} objects of kind {kind} {are} left out"
-
-
-def _has_name(raw: object) -> bool:
-    name = part(raw, "metadata", "name")
-    return isinstance(name, str) and bool(name)
 
 
 def load_inventory(path: Path | str, accelerators: Accelerators = BUILT_IN) -> ClusterFacts:

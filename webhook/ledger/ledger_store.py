@@ -227,17 +227,15 @@ def recounted(
         pair = id(entered), id(now)
         if pair not in known:
             now = replace(now, gpus=entered.gpus) if pod.pod.fractions else now
-            is_due = _says_its_gpus(pod.kind, counting) or _is_outdated(entered, now, counting)
+            labels = None if pod.kind is None else pod.kind.labels
+            says_its_gpus = labels is not None and (
+                counting.catalogue.models_at(labels) or share_of(labels, counting.catalogue.table).is_known
+            )
+            is_due = says_its_gpus or _is_outdated(entered, now, counting)
             known[pair] = now if is_due and now != entered else None
         if (change := known[pair]) is not None:
             changes[pod.uid] = change
     return changes
-
-
-def _says_its_gpus(kind: NodeClass | None, counting: Counting) -> bool:
-    if kind is None:
-        return False
-    return bool(counting.catalogue.models_at(kind.labels)) or share_of(kind.labels, counting.catalogue.table).is_known
 
 
 def _is_outdated(entered: Demand, now: Demand, counting: Counting) -> bool:

@@ -80,7 +80,7 @@ class BatchPlan:
             verdict: Verdict = Granted()  # it is asked about again
             if pending.starts and not pending.is_dry_run:
                 self._renewed |= entries.keys()
-        elif room is not None and _is_within(pending.request.demand, room, pending.request.quota):
+        elif room is not None and self._is_within(pending.request, room):
             verdict = self._take_over(pending, room)
         else:
             verdict = self._admit(pending, entries)
@@ -92,6 +92,10 @@ class BatchPlan:
 
     def _entry(self, key: bytes) -> Demand | None:
         return None if key in self._removed else self._added.get(key) or self._before.by_uid.get(key)
+
+    def _is_within(self, request: QuotaRequest, room: Demand) -> bool:
+        free = amounts(room, request.quota)
+        return all(asks <= free[limit] for limit, asks in amounts(request.demand, request.quota).items())
 
     def _take_over(self, pending: PendingEntry, room: Demand) -> Verdict:
         """Put the entry of a request in the place of an entry that counts at least as much, whatever else is in use."""
@@ -178,11 +182,6 @@ class BatchPlan:
         own = sum(1 for demand, count in self._counts.items() if count and demand.namespace == namespace)
         own += sum(1 for one in self._remainders.values() if one.demand.namespace == namespace)
         return LedgerFull(own + len(new), MOST_DEMANDS) if own + len(new) > MOST_DEMANDS else None
-
-
-def _is_within(demand: Demand, other: Demand, quota: Quota) -> bool:
-    room = amounts(other, quota)
-    return all(asks <= room[limit] for limit, asks in amounts(demand, quota).items())
 
 
 def corrected(entries: Entries, correction: Correction) -> Entries:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Any
 
-from webhook.facts.facts import ClusterFacts, FactsStatus
-from webhook.facts.live import CLAIMS, STALE_AFTER_SECONDS, claim_paths, status_of
+from webhook.facts.facts import ClusterFacts
+from webhook.facts.live import CLAIMS, claim_paths
 from webhook.kubernetes.api_errors import AnswerError, ApiServerError
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.kubernetes.api_server import METADATA, METADATA_LIST, ApiServer
@@ -183,9 +183,6 @@ class _Followed(PodCache):
         self.watch.stop()
         self.watch.join(_CLOSE_SECONDS)
 
-    def status(self, now: float) -> FactsStatus:
-        return status_of((self.watch,), now, STALE_AFTER_SECONDS)
-
 
 class LivePods(_Followed):
     """Implements `webhook.ledger.ledger_store.Pods` for the pods of a cluster."""
@@ -311,9 +308,6 @@ class PodsAndClaims:
         self._claims.watch.stop()
         self._pods.close()
         self._claims.close()
-
-    def status(self, now: float) -> FactsStatus:
-        return status_of((self._pods.watch, self._claims.watch), now, STALE_AFTER_SECONDS)
 
     def is_known(self) -> bool:
         return self._pods.is_known() and self._claims.is_known() and self._cluster() is not None

@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from uuid import NAMESPACE_URL, uuid5
 
@@ -11,7 +11,7 @@ from webhook.facts.facts import ClusterFacts
 from webhook.ledger.entries import reservation_key
 from webhook.ledger.gpu_pods import NO_POD, StoredPod, counted_once, placed, stored_claim, stored_from_raw
 from webhook.ledger.ledger_store import GpuPod
-from webhook.ledger.pod_cache import GroupMembers, PodTable, is_covered
+from webhook.ledger.pod_cache import PodCache, is_covered
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import claims_of
 from webhook.model.json_parts import mapped, part
@@ -24,7 +24,7 @@ _VALUE = re.compile(r"(?<=metadata\.uid) .*(?= is no UUID)", re.DOTALL)
 """The value of an unusable uid, which differs from pod to pod."""
 
 
-class StaticPods:
+class StaticPods(PodCache):
     """Implements `webhook.ledger.ledger_store.Pods` for the pods and resource claims of a file, which never change.
 
     Objects without a uid get one that follows from their namespace and name. A claim that Kubernetes would make for a
@@ -42,9 +42,7 @@ class StaticPods:
         claims: Iterable[object] = (),
         known: ClusterFacts | None = None,
     ) -> None:
-        self._table, self._groups = PodTable(), GroupMembers()
-        self.members = self._groups.of
-        self._now = now
+        super().__init__(now, time.monotonic)
         self.unreadable = 0
         names: dict[bytes, str] = {}
         faults: dict[str, tuple[str, list[str]]] = {}
@@ -59,7 +57,7 @@ class StaticPods:
                 fault = _unnamed(error)
                 faults.setdefault(_VALUE.sub("", fault), (fault, []))[1].append(name)
                 continue
-            self._groups.put(stored)
+            self._members.put(stored)
             if stored.reserved:
                 made.append((raw, stored))
             if stored.gpu_pod is not None:
@@ -96,9 +94,6 @@ class StaticPods:
     def know(self, cluster: Callable[[], object]) -> None:
         pass
 
-    def listen(self, gone: Callable[[], None]) -> None:
-        pass
-
     def start(self) -> None:
         pass
 
@@ -107,21 +102,6 @@ class StaticPods:
 
     def is_known(self) -> bool:
         return True
-
-    def live_among(self, uids: Set[bytes]) -> Set[bytes]:
-        return self._table.counting(uids, self._now())
-
-    def gone_among(self, uids: Set[bytes]) -> Set[bytes]:
-        return self._table.ended(uids, self._now())
-
-    def gated_among(self, uids: Set[bytes]) -> Set[bytes]:
-        return self._table.gated(uids)
-
-    def has_any_in(self, namespace: str) -> bool:
-        return self._table.has_any_in(namespace)
-
-    def seen(self, namespace: str | None = None) -> Iterable[GpuPod]:
-        return self._table.seen(namespace, self._now())
 
     def named(self, namespace: str, name: str) -> bytes | None:  # noqa: ARG002  # a file is judged again and again
         return None

@@ -146,12 +146,7 @@ class Accelerators:
     """
 
     def __post_init__(self) -> None:
-        own = tuple((one, matcher(one.name)) for one in self.declared)
-
-        @lru_cache(maxsize=1024)
-        def known(resource: str) -> Accelerator | None:
-            return _built_in(resource) or _declared(resource, own)
-
+        known = lru_cache(maxsize=1024)(lambda resource: _built_in(resource) or self._declared(resource))
         object.__setattr__(self, "of", lambda resource: known(resource) if len(resource) <= _LONGEST_NAME else None)
 
     def may_be_gpus(self, resource: str) -> bool:
@@ -176,21 +171,19 @@ class Accelerators:
     def _matching(self, resource: str) -> list[Declared]:
         return [one for one in self.declared if matcher(one.name).fullmatch(resource)]
 
+    def _declared(self, resource: str) -> Accelerator | None:
+        """The GPU by the first declaration that matches. Attributes of GPUs are never GPUs themselves."""
+        one = next(iter(self._matching(resource)), None)
+        if one is None or one.share is None or resource in GPU_ATTRIBUTES:
+            return None
+        return Accelerator(resource, one.vendor, one.share, one.by_dra or resource.startswith(DEVICE_CLASSES))
+
 
 def _built_in(resource: str) -> Accelerator | None:
     for vendor, share, pattern in _COMPILED:
         if pattern.fullmatch(resource):
             by_dra = resource.startswith(DEVICE_CLASSES) or resource == "intel.com/gpu"
             return Accelerator(resource, vendor, share, by_dra)
-    return None
-
-
-def _declared(resource: str, declared: tuple[tuple[Declared, re.Pattern[str]], ...]) -> Accelerator | None:
-    """The GPU by the first declaration that matches. Attributes of GPUs are never GPUs themselves."""
-    for one, pattern in declared:
-        if resource not in GPU_ATTRIBUTES and pattern.fullmatch(resource):
-            by_dra = one.by_dra or resource.startswith(DEVICE_CLASSES)
-            return None if one.share is None else Accelerator(resource, one.vendor, one.share, by_dra)
     return None
 
 

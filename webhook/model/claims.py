@@ -123,14 +123,11 @@ def _listed(kind: str, raw: object, key: str) -> list[Any]:
 def requests_of(kind: str, raw: object) -> Requests:
     """The requests in an object of this kind; if it has none, one request that cannot be read."""
     found = tuple(map(_request, _listed(kind, raw, "requests"))) or ((),)
-    if not any(map(_shares_by_mps, _listed(kind, raw, "config"))):
-        return found
-    return tuple(tuple(one._replace(by_mps=True) for one in request) for request in found)
-
-
-def _shares_by_mps(config: object) -> bool:
-    parameters = part(config, "opaque", "parameters")  # GpuConfig and MigDeviceConfig of resource.nvidia.com
-    return bool(part(config, "opaque", "driver") == NVIDIA and part(parameters, "sharing", "strategy") == "MPS")
+    for config in _listed(kind, raw, "config"):  # GpuConfig and MigDeviceConfig of resource.nvidia.com
+        strategy = part(config, "opaque", "parameters", "sharing", "strategy")
+        if part(config, "opaque", "driver") == NVIDIA and strategy == "MPS":
+            return tuple(tuple(one._replace(by_mps=True) for one in request) for request in found)
+    return found
 
 
 def claims_of(written: object) -> Iterator[PodResourceClaim]:
@@ -182,17 +179,21 @@ def _request(raw: object) -> DeviceRequest:
 
 def _devices(raw: Mapping[str, Any]) -> Devices | None:
     name, mode, count = raw.get("deviceClassName"), raw.get("allocationMode"), raw.get("count")
-    is_administrative = raw.get("adminAccess") is True
     if not isinstance(name, str):
         return None
-    product, tolerated = product_of(listed(raw, "selectors")), tolerated_by(raw)
-    memory = size_of(part(raw, "capacity", "requests", "memory")) or 0
-    if mode == "All":
-        return Devices(name, None, is_administrative, product=product, tolerated=tolerated, memory=memory)
     count = 1 if count is None or count == 0 else count  # as the API server fills it in
-    if mode not in (None, "", "ExactCount") or count.__class__ is not int or count <= 0:
+    if mode == "All":
+        count = None
+    elif mode not in (None, "", "ExactCount") or count.__class__ is not int or count <= 0:
         return None
-    return Devices(name, count, is_administrative, product=product, tolerated=tolerated, memory=memory)
+    return Devices(
+        name,
+        count,
+        raw.get("adminAccess") is True,
+        product=product_of(listed(raw, "selectors")),
+        tolerated=tolerated_by(raw),
+        memory=size_of(part(raw, "capacity", "requests", "memory")) or 0,
+    )
 
 
 def tolerated_by(request: object) -> tuple[str, ...]:
@@ -248,17 +249,12 @@ def requested_classes(kind: str, raw: Mapping[str, Any]) -> Iterator[RequestedCl
     """
     for number, request in enumerate(_listed(kind, raw, "requests")):
         where = f"{place_of_requests(kind)}[{number}]"
-        for place, one in _alternatives(request):
+        first = enumerate(listed(request, "firstAvailable")[:MOST_READ])
+        alternatives = [*((f".firstAvailable[{at}]", one) for at, one in first)]
+        for place, one in (*alternatives, (".exactly", part(request, "exactly")), ("", request)):
             name = part(one, "deviceClassName")
             if isinstance(name, str):
                 yield RequestedClass(where + place, name, part(one, "adminAccess") is True, tolerated_by(one))
-
-
-def _alternatives(request: object) -> Iterator[tuple[str, object]]:
-    for number, one in enumerate(listed(request, "firstAvailable")[:MOST_READ]):
-        yield f".firstAvailable[{number}]", one
-    yield ".exactly", part(request, "exactly")
-    yield "", request
 
 
 CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"

@@ -100,8 +100,8 @@ REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnored
 PREFERRED = ("spec", "affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
 
 
-class _Change:
-    """The base of all edits."""
+class Edit:
+    """A change to a pod."""
 
     __slots__ = ()
 
@@ -113,7 +113,7 @@ class _Change:
 
 
 @dataclass(frozen=True, slots=True)
-class AddToleration(_Change):
+class AddToleration(Edit):
     """Let the pod onto nodes with a taint."""
 
     toleration: Toleration
@@ -128,7 +128,7 @@ class AddToleration(_Change):
 
 
 @dataclass(frozen=True, slots=True)
-class SetRuntimeClass(_Change):
+class SetRuntimeClass(Edit):
     """Run the pod under a RuntimeClass."""
 
     name: str
@@ -141,7 +141,7 @@ class SetRuntimeClass(_Change):
 
 
 @dataclass(frozen=True, slots=True)
-class AddMemoryVolume(_Change):
+class AddMemoryVolume(Edit):
     """Give the pod a memory-backed emptyDir. `size_limit` is a quantity."""
 
     name: str
@@ -156,7 +156,7 @@ class AddMemoryVolume(_Change):
 
 
 @dataclass(frozen=True, slots=True)
-class AddMount(_Change):
+class AddMount(Edit):
     """Mount a volume in a container."""
 
     container: Container
@@ -172,7 +172,7 @@ class AddMount(_Change):
 
 
 @dataclass(frozen=True, slots=True)
-class AddEnv(_Change):
+class AddEnv(Edit):
     """Set an environment variable of a container."""
 
     container: Container
@@ -188,7 +188,7 @@ class AddEnv(_Change):
 
 
 @dataclass(frozen=True, slots=True)
-class RequireNodes(_Change):
+class RequireNodes(Edit):
     """Add an expression to one term of the required node affinity, or make the first term (`term` is None)."""
 
     expression: Expression
@@ -207,7 +207,7 @@ class RequireNodes(_Change):
 
 
 @dataclass(frozen=True, slots=True)
-class PreferNodes(_Change):
+class PreferNodes(Edit):
     """Add a preferred node affinity. `weight` is from 1 to 100."""
 
     expression: Expression
@@ -223,7 +223,7 @@ class PreferNodes(_Change):
 
 
 @dataclass(frozen=True, slots=True)
-class AddGpuLimit(_Change):
+class AddGpuLimit(Edit):
     """Add GPUs to a container's limits that only its requests have. `quantity` is as the user wrote it."""
 
     container: Container
@@ -239,7 +239,7 @@ class AddGpuLimit(_Change):
 
 
 @dataclass(frozen=True, slots=True)
-class SetPriorityClass(_Change):
+class SetPriorityClass(Edit):
     """Give the pod a PriorityClass; a pod with the cluster's default class gets this class instead.
 
     Kubernetes has computed `priority` and `preemptionPolicy` from the class that the pod had. The values of the new
@@ -260,7 +260,7 @@ class SetPriorityClass(_Change):
 
 
 @dataclass(frozen=True, slots=True)
-class SetActiveDeadline(_Change):
+class SetActiveDeadline(Edit):
     """End the pod this many seconds after its start, whatever deadline the pod sets itself."""
 
     seconds: int
@@ -273,7 +273,7 @@ class SetActiveDeadline(_Change):
 
 
 @dataclass(frozen=True, slots=True)
-class SpreadOverNodes(_Change):
+class SpreadOverNodes(Edit):
     """Have the scheduler spread pods with these labels over nodes where it can.
 
     Pods of other revisions of their Deployment do not count, by matchLabelKeys (on since Kubernetes 1.27). The
@@ -306,7 +306,7 @@ class SpreadOverNodes(_Change):
 
 
 @dataclass(frozen=True, slots=True)
-class Annotate(_Change):
+class Annotate(Edit):
     """Add an annotation, which says how the pod was changed."""
 
     key: str
@@ -318,22 +318,6 @@ class Annotate(_Change):
 
     def write(self, draft: Draft) -> None:
         draft.put(("metadata", "annotations", self.key), self.value)
-
-
-Edit = (
-    AddToleration
-    | SetRuntimeClass
-    | AddMemoryVolume
-    | AddMount
-    | AddEnv
-    | RequireNodes
-    | PreferNodes
-    | AddGpuLimit
-    | SetPriorityClass
-    | SetActiveDeadline
-    | SpreadOverNodes
-    | Annotate
-)
 
 
 def apply(raw: Mapping[str, Any], edits: Iterable[Edit]) -> Draft:

@@ -6,7 +6,7 @@ and `?` stay within a part there, and `**` is any run of characters.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 _WILDCARD = re.compile(r"[*?]")
@@ -19,23 +19,15 @@ def is_glob(pattern: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def matcher(pattern: str) -> re.Pattern[str]:
-    """The glob as a regular expression, for use with fullmatch."""
-    return _compiled(pattern)
+def matcher(pattern: str, *, in_parts: bool = False) -> re.Pattern[str]:
+    """The glob as a regular expression, for use with fullmatch.
 
-
-def glob_tester(pattern: str, *, in_parts: bool) -> Callable[[str], object]:
-    """A function that says whether a text matches the glob, which is compiled only once.
-
-    >>> [[bool(glob_tester(glob, in_parts=yes)("a/b/c")) for glob in ("a*c", "a/**", "a/*/c")] for yes in (False, True)]
-    [[True, True, True], [False, True, True]]
-    """
-    return _compiled(pattern, in_parts=in_parts).fullmatch
-
-
-def _compiled(pattern: str, *, in_parts: bool = False) -> re.Pattern[str]:
-    """The first match of a text between two stars is as good as any later match. So it stands in an atomic group, which
+    The first match of a text between two stars is as good as any later match. So it stands in an atomic group, which
     never looks for it again. That holds within parts, too, because a star beside a slash has no choice.
+
+    >>> globs = ("a*c", "a/**", "a/*/c")
+    >>> [[bool(matcher(one, in_parts=parts).fullmatch("a/b/c")) for one in globs] for parts in (False, True)]
+    [[True, True, True], [False, True, True]]
     """
     pieces = [re.escape(piece) for piece in pattern.split("*")]
     if in_parts:
@@ -72,8 +64,10 @@ def overlap(one: str, other: str) -> bool:
     >>> overlap("a*c", "ab*"), overlap("a*", "b*")
     (True, False)
     """
-    if not ends_agree(one, other):
-        return False
+    for left, right in ((one, other), (one[::-1], other[::-1])):  # cheap, and often enough
+        fixed = min(len(_WILDCARD.split(glob, maxsplit=1)[0]) for glob in (left, right))
+        if left[:fixed] != right[:fixed]:
+            return False
     reached, pending = {(0, 0)}, [(0, 0)]
     while pending:
         i, j = pending.pop()
@@ -88,12 +82,3 @@ def overlap(one: str, other: str) -> bool:
         pending += following - reached
         reached |= following
     return False
-
-
-def ends_agree(one: str, other: str) -> bool:
-    """Whether the texts before the first and after the last wildcard allow a common text. Cheap, and often enough."""
-    for left, right in ((one, other), (one[::-1], other[::-1])):
-        fixed = min(len(_WILDCARD.split(glob, maxsplit=1)[0]) for glob in (left, right))
-        if left[:fixed] != right[:fixed]:
-            return False
-    return True

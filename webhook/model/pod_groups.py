@@ -257,10 +257,11 @@ def group_of(named: NamedGroup, raw: Mapping[str, Any], pod: Mapping[str, Any] =
     if not own or own[0].size > MOST_PODS:
         return None
     others = [one for one in found if one is not own[0] and one.size]
-    has_started, ready = _has_started(raw), listed(raw, "status", "replicatedJobsStatus")
-    is_ready = (
-        text(raw, "status", "state") == "ready"
-    )  # of a RayCluster that had all its pods (raycluster_controller.go)
+    conditions = listed(raw, "status", "conditions")
+    has_started = any(text(one, "type") in _STARTED and text(one, "status") == "True" for one in conditions)
+    has_started = has_started or text(raw, "status", "phase") in _PHASES
+    is_ready = text(raw, "status", "state") == "ready"  # a RayCluster has had all its pods (raycluster_controller.go)
+    ready = listed(raw, "status", "replicatedJobsStatus")
     has_begun = has_started or is_ready or any(part(one, key) for one in ready for key in ("ready", "succeeded"))
     together = part(raw, "spec", "minResources")  # of Volcano and scheduler-plugins
     resources = together if isinstance(together, dict) else None
@@ -271,9 +272,3 @@ _STARTED = frozenset(("PodGroupInitiallyScheduled", "PodsReady"))
 """Conditions of a PodGroup of Kubernetes, where it never reverts (scheduling/v1beta1/types.go), and of Kueue."""
 _PHASES = frozenset(("Scheduled", "Running", "Completed", "Finished"))
 """Phases of the PodGroups of Volcano and scheduler-plugins that have as many pods as they need."""
-
-
-def _has_started(raw: Mapping[str, Any]) -> bool:
-    conditions = listed(raw, "status", "conditions")
-    is_true = any(text(one, "type") in _STARTED and text(one, "status") == "True" for one in conditions)
-    return is_true or text(raw, "status", "phase") in _PHASES

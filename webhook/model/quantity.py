@@ -36,7 +36,7 @@ _SCALES: dict[str, Fraction] = {
 }
 _WHOLE_SCALES = {suffix: int(scale) for suffix, scale in _SCALES.items() if scale.denominator == 1}
 
-_BINARY_UNITS = [(1024**power, f"{suffix}i") for power, suffix in reversed(list(enumerate("KMGTPE", start=1)))]
+BINARY_UNITS = [(1024**power, f"{suffix}i") for power, suffix in reversed(list(enumerate("KMGTPE", start=1)))]
 
 
 def parse_quantity(value: object) -> Number:
@@ -118,7 +118,7 @@ def format_bytes(size: int) -> str:
     >>> format_bytes(64 * 1024**3), format_bytes(1536 * 1024**2), format_bytes(1000)
     ('64Gi', '1536Mi', '1000')
     """
-    for scale, suffix in _BINARY_UNITS:
+    for scale, suffix in BINARY_UNITS:
         if size and size % scale == 0:
             return f"{size // scale}{suffix}"
     return str(size)

@@ -42,13 +42,8 @@ def may_get_new_node(pod: Pod) -> bool:
     """Whether a node that does not exist yet may match the pod: it names no nodes, in at least one of its terms."""
     if pod.node_name or _HOSTNAME in pod.node_selector:
         return False
-    return pod.required is None or any(not _names_nodes(term) for term in living_terms(pod))
-
-
-def _names_nodes(term: Term) -> bool:
-    return any(one.operator == Operator.IN for one in term.fields) or any(
-        one.operator == Operator.IN and one.key == _HOSTNAME for one in term.expressions
-    )
+    naming = ((*term.fields, *(one for one in term.expressions if one.key == _HOSTNAME)) for term in living_terms(pod))
+    return pod.required is None or any(all(one.operator != Operator.IN for one in term) for term in naming)
 
 
 def requiring(pod: Pod, wanted: Expression) -> Iterator[RequireNodes]:

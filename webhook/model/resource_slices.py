@@ -38,6 +38,8 @@ MIG device is `profile`, the one of AMD's partitions `partitionProfile`."""
 
 _VFIO = "vfio"
 """The type of devices that go to virtual machines, whose own driver nobody knows."""
+_BARRING = ("NoSchedule", "NoExecute")
+"""Effects of taints that keep claims off a device (DeviceTaintEffect in k8s.io/api/resource/v1/types.go)."""
 _PARTS = 1000
 """Parts of a device are rounded to one of so many parts of it."""
 
@@ -151,11 +153,8 @@ def driver_of_slices(devices: CountedDevices) -> SliceDriver | None:
     if not kinds:
         return None
     fields = ("driver_version", "cuda_driver_version", "product", "compute_capability")
-    return SliceDriver(*(_only({getattr(kind, name) for kind in kinds}) for name in fields))
-
-
-def _only(texts: set[str]) -> str:
-    return texts.pop() if len(texts) == 1 else ""
+    said = ({getattr(kind, name) for kind in kinds} for name in fields)
+    return SliceDriver(*(texts.pop() if len(texts) == 1 else "" for texts in said))
 
 
 @lru_cache(maxsize=4096)
@@ -173,25 +172,16 @@ def _kind(device: Mapping[str, Any], driver: str) -> DeviceKind:
     attributes, capacity = mapped(device, "attributes"), mapped(device, "capacity")
     texts = {field: _attribute(attributes, driver, names) for field, names in _ATTRIBUTES.items()}
     memory = capacity.get("memory", capacity.get(f"{driver}/memory"))
-    consumes = bool(listed(device, "consumesCounters"))
-    portions = _portions(mapped(mapped(memory), "requestPolicy")) if _is_shared(device) else None
-    size, taints = size_of(mapped(memory).get("value")), _taints(listed(device, "taints"))
+    consumes, portions = bool(listed(device, "consumesCounters")), None
+    if _is_shared(device):
+        policy = mapped(memory, "requestPolicy")
+        least, step = (size_of(part(policy, "validRange", key)) for key in ("min", "step"))
+        values = tuple([size for one in listed(policy, "validValues") if (size := size_of(one))])
+        portions = Portions(least or 0, step or 1, values)
+    size = size_of(mapped(memory).get("value"))
+    barring = [one for one in listed(device, "taints") if part(one, "effect") in _BARRING]
+    taints = tuple(sorted({text(one, "key") for one in barring} - {""}))
     return DeviceKind(driver, memory=size, shares_counters=consumes, taints=taints, portions=portions, **texts)
-
-
-def _portions(policy: Mapping[str, Any]) -> Portions:
-    valid = mapped(policy, "validRange")
-    values = tuple([size for one in listed(policy, "validValues") if (size := size_of(one))])
-    return Portions(size_of(valid.get("min")) or 0, size_of(valid.get("step")) or 1, values)
-
-
-def _taints(written: Iterable[object]) -> tuple[str, ...]:
-    """The keys of taints that keep claims off a device; effects other than NoSchedule and NoExecute keep none off.
-
-    Source: DeviceTaintEffect in k8s.io/api/resource/v1/types.go.
-    """
-    keys = {text(one, "key") for one in written if part(one, "effect") in ("NoSchedule", "NoExecute")}
-    return tuple(sorted(keys - {""}))
 
 
 def _attribute(attributes: Mapping[str, Any], driver: str, names: Iterable[str]) -> str:

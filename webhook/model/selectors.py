@@ -54,20 +54,15 @@ class Expression(NamedTuple):
             case Operator.DOES_NOT_EXIST:
                 return value is None
             case Operator.GT | Operator.LT:
-                return self._compares(value)
+                bound, number = self.bound, as_integer(value)
+                if bound is not None and number is not None:
+                    return number > bound if self.operator == Operator.GT else number < bound
         return False
 
     @property
     def bound(self) -> int | None:
         """The integer that Gt and Lt compare with; None where the value is no integer, and then they match nothing."""
         return as_integer(self.values[0]) if len(self.values) == 1 else None
-
-    def _compares(self, value: str | None) -> bool:
-        bound = self.bound
-        number = as_integer(value)
-        if bound is None or number is None:
-            return False
-        return number > bound if self.operator == Operator.GT else number < bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +177,9 @@ class _Combined:
             return self._listed is None and not self._is_present and not self._is_range
         if self._is_absent or value in self._barred or (self._listed is not None and value not in self._listed):
             return False
-        return not self._is_range or self._holds(as_integer(value))
-
-    def _holds(self, number: int | None) -> bool:
-        if number is None:
+        if not self._is_range:
+            return True
+        if (number := as_integer(value)) is None:
             return False
         return (self._lower is None or number > self._lower) and (self._upper is None or number < self._upper)
 

@@ -8,7 +8,7 @@ from bisect import bisect
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from webhook.model.quantity import format_bytes
+from webhook.model.quantity import BINARY_UNITS, format_bytes
 from webhook.model.shape import shortened
 
 _SHOWN = 3
@@ -26,7 +26,6 @@ PLATFORM_TEAM = "the platform team"
 """The contact in messages where the policy names no contact."""
 _ENABLE = f"Ask {PLATFORM_TEAM} to enable them"
 
-_UNITS = tuple((1024**power, f"{letter}i") for power, letter in reversed(list(enumerate("KMGTPE", start=1))))
 _WORD = re.compile(r"[a-z0-9]+")
 
 
@@ -161,7 +160,7 @@ def _cores(millicores: int) -> str:
 
 def _size(size: int, *, is_rounded_up: bool) -> str:
     exact = format_bytes(size)
-    scale, unit = next(((scale, unit) for scale, unit in _UNITS if scale <= size), (1, ""))
+    scale, unit = next(((scale, unit) for scale, unit in BINARY_UNITS if scale <= size), (1, ""))
     if len(exact) <= _SHORT or not unit:
         return exact
     whole, tenths = divmod(-(-size * 10 // scale) if is_rounded_up else size * 10 // scale, 10)

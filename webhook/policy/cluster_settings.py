@@ -215,14 +215,11 @@ class NextDriverSettings(CamelModel):
         """The change as a value, for a pool whose existing nodes have the labels `members`."""
         begins = read_instant(self.from_).begins
         labels, own = driver_labels(self.driver), sorted(members.items())
-        return NextDriver(self.driver, begins, _day(begins), tuple(labels.items()), tuple(own))
-
-
-def _day(seconds: float) -> str:
-    """A moment in messages, such as 1 December 2026, or 1 December 2026, 18:00 UTC."""
-    moment = datetime.fromtimestamp(seconds, UTC)
-    day = f"{moment.day} {moment:%B %Y}"
-    return day if (moment.hour, moment.minute, moment.second) == (0, 0, 0) else f"{day}, {moment:%H:%M} UTC"
+        moment = datetime.fromtimestamp(begins, UTC)
+        day = f"{moment.day} {moment:%B %Y}"  # 1 December 2026, or 1 December 2026, 18:00 UTC
+        if (moment.hour, moment.minute, moment.second) != (0, 0, 0):
+            day += f", {moment:%H:%M} UTC"
+        return NextDriver(self.driver, begins, day, tuple(labels.items()), tuple(own))
 
 
 class PoolSettings(CamelModel):

@@ -6,12 +6,13 @@ replaced. Every value keeps the line in which it was written.
 
 import json
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from webhook.policy.error_wording import mistakes_in
+from webhook.policy.error_wording import Mistake, mistakes_in
 from webhook.policy.schema import Schema
 from webhook.rules.rule import Rule
 from webhook.yaml_files.file_errors import Faults, FileErrors, KeyPath, key_text
@@ -51,19 +52,23 @@ def read_as(  # noqa: PLR0913  # all but four by name
     context: Mapping[str, Any] | None = None,
     place: KeyPath = (),
     places: Mapping[str, KeyPath] = MappingProxyType({}),
+    written: YamlNode | None = None,
+    message_of: Callable[[Mistake], str] = attrgetter("message"),
 ) -> Part | None:
     """The value of a node as `model`, validated with `context`; None if it has mistakes.
 
     `schema` is the schema of the model, and `place` says where the node stands in its file. `places` says the same, by
-    file, of what other files merge into the node.
+    file, of what other files merge into the node. Mistakes are sought in `written`, if it is given, and not in the
+    merged node. `message_of` gives the message about a mistake; empty for one that is left out.
     """
     text = json.dumps(root.plain())
     try:
         return model.model_validate_json(text, by_alias=True, by_name=False, context=dict(context or {}))
     except ValidationError as error:
-        for mistake in mistakes_in(root, error, schema):
+        for mistake in mistakes_in(written or root, error, schema):
             key = (*places.get(mistake.node.file, place), *mistake.path)
-            faults.add(mistake.node.file, mistake.node.line, key, mistake.message)
+            if message := message_of(mistake):
+                faults.add(mistake.node.file, mistake.node.line, key, message)
     return None
 
 

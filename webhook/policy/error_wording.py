@@ -26,6 +26,7 @@ _KINDS = {
     "array": "a list",
     "object": "a map",
 }
+_ENTRIES = {"string": " of strings", "integer": " of whole numbers", "number": " of numbers", "object": " of maps"}
 
 _MOST_DETAILS = 5_000
 """Mistakes in one part of a file up to which each gets a message. Each takes some 3 kB of memory until then."""
@@ -47,7 +48,8 @@ def describe(schema: Schema) -> str:
     such_as = f" such as {schema['examples'][0]}" if "examples" in schema else ""
     if kind == "object" and "mode" in schema.get("properties", ()) and set(schema.get("required", ())) <= {"mode"}:
         such_as = " such as {mode: enforce}"
-    return _KINDS.get(kind, "another value") + such_as + _range(schema) + _entries(schema)
+    entries = _ENTRIES.get(schema.get("items", {}).get("type", ""), "")
+    return _KINDS.get(kind, "another value") + such_as + _range(schema) + entries
 
 
 def _range(schema: Schema) -> str:
@@ -61,12 +63,6 @@ def _range(schema: Schema) -> str:
         if bound is not None
     ]
     return " " + " and ".join(bounds) if bounds else ""
-
-
-def _entries(schema: Schema) -> str:
-    kinds = {"string": "strings", "integer": "whole numbers", "number": "numbers", "object": "maps"}
-    kind = kinds.get(schema.get("items", {}).get("type", ""))
-    return f" of {kind}" if kind else ""
 
 
 def unknown_key(key: str, known: Iterable[str], what: str = "key") -> str:

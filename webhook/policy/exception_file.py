@@ -4,16 +4,13 @@ The file is read like all others, with every mistake at once, and its settings a
 hold over. An end that is in the past is no mistake, because a set of policies must load on the day after.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
 from webhook.model.globs import is_glob, matcher, overlap
 from webhook.policy.document import check_names_differ, merge_rule, read_as, read_document
-from webhook.policy.error_wording import mistakes_in, unknown_key
+from webhook.policy.error_wording import Mistake, unknown_key
 from webhook.policy.exception_format import ExceptionSettings, ExceptionsFile, exceptions_schema
 from webhook.policy.exception_times import DAY_SECONDS, Period, read_instant, told
 from webhook.policy.exceptions import PolicyException, PolicyExceptions
@@ -208,14 +205,18 @@ class _Trial:
 
     def _validated(self, policy: str, rule: Rule, merged: YamlNode) -> RuleSettings | None:
         """The settings under a policy, or alone for an empty name: a file may then leave out what it would inherit."""
-        try:
-            return rule.settings.model_validate_json(
-                json.dumps(merged.plain()), by_alias=True, by_name=False, context=dict(self.context(policy))
-            )
-        except ValidationError as error:
-            for mistake in mistakes_in(self.exception.node.at("settings", rule.key), error, rule_schema(rule)):
-                under = f" (together with policy {policy})" if policy and not mistake.path else ""
-                if policy or mistake.kind != "missing":
-                    place = (*self.exception.key, "settings", rule.key, *mistake.path)
-                    self.faults.add(self.file.path, mistake.node.line, place, mistake.message + under)
-        return None
+
+        def message_of(mistake: Mistake) -> str:
+            under = f" (together with policy {policy})" if policy and not mistake.path else ""
+            return mistake.message + under if policy or mistake.kind != "missing" else ""
+
+        return read_as(
+            merged,
+            rule.settings,
+            rule_schema(rule),
+            self.faults,
+            context=self.context(policy),
+            place=(*self.exception.key, "settings", rule.key),
+            written=self.exception.node.at("settings", rule.key),
+            message_of=message_of,
+        )

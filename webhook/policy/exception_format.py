@@ -11,13 +11,19 @@ from webhook.model.workloads import WORKLOADS
 from webhook.policy.exception_times import DAYS, Weekly, read_clock, read_day, read_instant, read_zone
 from webhook.policy.exceptions import Match
 from webhook.policy.namespaces import DNS_LABEL, NamespaceGlob
-from webhook.policy.schema import EXCEPTIONS_KIND, ReservedMetadata, Schema, WrittenFile, optional, schema_of
+from webhook.policy.schema import (
+    EXCEPTIONS_KIND,
+    ReservedMetadata,
+    Schema,
+    WrittenFile,
+    on_one_line,
+    optional,
+    schema_of,
+)
 from webhook.rules import RULES
 from webhook.rules.rule import Rule
 from webhook.yaml_files.camel_model import CamelModel, matching, not_empty, readable
 
-_LONGEST_TEXT = 60
-"""Characters of a ticket or an owner. Messages have to hold the ticket."""
 _KINDS = {spelling: one.kind for one in WORKLOADS.values() for spelling in (one.kind.lower(), one.resource)} | {
     "pod": "Pod",
     "pods": "Pod",
@@ -34,17 +40,8 @@ _LABEL = matching(
     "match by names",
 )
 _SETS_NOTHING = "sets nothing; write settings such as {maxPerPod: 16}, or remove the rule"
+_ON_ONE_LINE = on_one_line("OPS-123")
 _SOME = not_empty("names nothing; write at least one name or glob, or remove the key")
-
-
-def _on_one_line(value: str) -> str:
-    text = value.strip().rstrip(".")
-    if not text or not value.isprintable() or len(value) > _LONGEST_TEXT:
-        raise ValueError(
-            f"{spelled(value)} cannot stand in a message; write up to {_LONGEST_TEXT} characters on one line, such as "
-            "OPS-123"
-        )
-    return text
 
 
 def _reason(value: str) -> str:
@@ -163,9 +160,9 @@ class ExceptionSettings(CamelModel):
     """Windows of the week. Between them the exception does not hold. Unset: it holds all the time."""
     reason: Annotated[str, AfterValidator(_reason), Field(examples=["migration to 8 GPUs"])]
     """Why these pods are excepted."""
-    ticket: Annotated[str, AfterValidator(_on_one_line), Field(examples=["OPS-123"])] | None = None
+    ticket: Annotated[str, _ON_ONE_LINE, Field(examples=["OPS-123"])] | None = None
     """Where this was decided. Messages name it."""
-    owner: Annotated[str, AfterValidator(_on_one_line), Field(examples=["team-nlp"])] | None = None
+    owner: Annotated[str, _ON_ONE_LINE, Field(examples=["team-nlp"])] | None = None
     """Who asked for it."""
 
     @model_validator(mode="after")

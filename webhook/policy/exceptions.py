@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Any
 
 from webhook.model.accelerators import BUILT_IN, GPU_ATTRIBUTES, Accelerators
-from webhook.model.globs import glob_tester, is_glob
+from webhook.model.globs import is_glob, matcher
 from webhook.model.image import parse_reference
 from webhook.model.pod import Container
 from webhook.model.shape import FormatError
@@ -36,7 +36,7 @@ class Patterns:
 
     def __init__(self, patterns: Sequence[str], *, in_parts: bool = False) -> None:
         self._exact = frozenset(pattern for pattern in patterns if not is_glob(pattern))
-        self._globs = tuple(glob_tester(glob, in_parts=in_parts) for glob in patterns if is_glob(glob))
+        self._globs = tuple(matcher(glob, in_parts=in_parts).fullmatch for glob in patterns if is_glob(glob))
         self._is_empty = not patterns
 
     def match(self, texts: Sequence[str], *whole: str) -> bool:
@@ -87,16 +87,14 @@ class Match:
         """
         if not self.is_about_containers:
             return True
+
+        def is_gpu(device: str) -> bool:  # another webhook may turn attributes of GPUs into a GPU
+            return device == CLAIMS or device in GPU_ATTRIBUTES or accelerators.of(device) is not None
+
         devices = (*subject.devices, *repeat(_NO_DEVICES, len(subject.containers) - len(subject.devices)))
         pairs = zip(subject.containers, devices, strict=True)
-        using = [one for one, names in pairs if any(_is_gpu(name, accelerators) for name in names)]
+        using = [one for one, names in pairs if any(is_gpu(name) or accelerators.may_be_gpus(name) for name in names)]
         return all(self.is_about(*one) for one in using or subject.containers)
-
-
-def _is_gpu(device: str, accelerators: Accelerators) -> bool:
-    """Whether a resource is a GPU, or may be one. Another webhook may turn attributes of GPUs into a GPU."""
-    is_known = device == CLAIMS or device in GPU_ATTRIBUTES or accelerators.of(device) is not None
-    return is_known or accelerators.may_be_gpus(device)
 
 
 def image_texts(image: str) -> tuple[tuple[str, ...], str]:

@@ -17,7 +17,7 @@ from webhook.policy.cluster_settings import AcceleratorSettings, DeclaredClasses
 from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables, read_cuda_tables
 from webhook.policy.directory import Contents, read_directory
 from webhook.policy.document import RULES_PATH, check_name, check_names_differ, merge_rule, read_as, read_document
-from webhook.policy.error_wording import MODES, mistakes_in, unknown_key
+from webhook.policy.error_wording import MODES, Mistake, unknown_key
 from webhook.policy.exception_file import ExceptionFile, load_exceptions
 from webhook.policy.namespaces import ClaimedNamespaces, NamespacePattern, fault_in
 from webhook.policy.policy_quotas import NO_SHARED_QUOTAS, read_shared_quotas
@@ -406,19 +406,18 @@ class _Binder:
         return ConfiguredRule(rule, settings.mode, settings, origin, node)
 
     def _validated(self, rule: Rule, node: YamlNode, classes: DeclaredClasses) -> RuleSettings | None:
-        context, text = self._shared | classes.context, json.dumps(node.plain())
-        try:
-            settings = rule.settings.model_validate_json(text, by_alias=True, by_name=False, context=context)
-        except ValidationError as error:
-            for mistake in mistakes_in(node, error, rule_schema(rule)):
-                message = mistake.message
-                if mistake.kind == "missing" and mistake.path == ("mode",):
-                    if self._accelerators is ANY:  # the default that may say the mode is not known
-                        continue
-                    message = f"missing, here and in {DEFAULT_FILE}; write one of {MODES}"
-                place = (*RULES_PATH, rule.key, *mistake.path)
-                self._faults.add(mistake.node.file, mistake.node.line, place, message)
-            return None
+        context, place = self._shared | classes.context, (*RULES_PATH, rule.key)
+
+        def message_of(mistake: Mistake) -> str:
+            if mistake.kind != "missing" or mistake.path != ("mode",):
+                return mistake.message
+            if self._accelerators is ANY:  # the default that may say the mode is not known
+                return ""
+            return f"missing, here and in {DEFAULT_FILE}; write one of {MODES}"
+
+        settings = read_as(
+            node, rule.settings, rule_schema(rule), self._faults, context=context, place=place, message_of=message_of
+        )
         if isinstance(settings, gpu_quota.Settings) and self._accelerators is not ANY and not self._has_other_rows:
             self._check_models(classes, settings)
         return settings

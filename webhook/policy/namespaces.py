@@ -9,6 +9,7 @@ from pydantic import AfterValidator
 
 from webhook.model.globs import is_glob, overlap
 from webhook.model.shape import shortened
+from webhook.yaml_files.camel_model import readable
 from webhook.yaml_files.file_errors import Faults, KeyPath
 
 MAX_NAME = 63
@@ -30,13 +31,12 @@ def fault_in(pattern: str) -> str:
     )
 
 
-def _checked(pattern: str) -> str:
+def _check(pattern: str) -> None:
     if fault := fault_in(pattern):
         raise ValueError(fault)
-    return pattern
 
 
-NamespaceGlob = Annotated[str, AfterValidator(_checked)]
+NamespaceGlob = Annotated[str, AfterValidator(readable(_check))]
 """The name of a namespace, or a glob of such names."""
 
 

@@ -108,19 +108,24 @@ class ExceptionLimits(CamelModel):
     """How many days ahead the end of an exception may be."""
 
 
-_LONGEST_CONTACT = 60
-"""Characters of a contact. A warning has room for 256 in all."""
+_LONGEST_NAMED = 60
+"""Characters of a contact, a ticket or an owner. Messages have to hold them."""
 
 
-def _contact(value: str) -> str:
-    contact = value.strip().rstrip(".")
-    if not contact or not value.isprintable() or len(value) > _LONGEST_CONTACT:
-        raise ValueError(
-            f"{spelled(value)} cannot stand in a message; write up to {_LONGEST_CONTACT} characters on one line, "
-            'such as "#gpu-help" or gpu-team@example.com'
-        )
-    return contact
+def on_one_line(such_as: str) -> AfterValidator:
+    """The annotation of a text that messages name, without a full stop at its end."""
 
+    def check(value: str) -> str:
+        text = value.strip().rstrip(".")
+        if not text or not value.isprintable() or len(value) > _LONGEST_NAMED:
+            allowed = f"write up to {_LONGEST_NAMED} characters on one line, such as {such_as}"
+            raise ValueError(f"{spelled(value)} cannot stand in a message; {allowed}")
+        return text
+
+    return AfterValidator(check)
+
+
+_CONTACT = on_one_line('"#gpu-help" or gpu-team@example.com')
 
 TaintKeyGlob = Annotated[
     str, Field(min_length=1, max_length=253, pattern=r"^[A-Za-z0-9._/*?-]*[A-Za-z0-9][A-Za-z0-9._/*?-]*$")
@@ -149,7 +154,7 @@ class PolicySpec(CamelModel):
     workloads: Workloads | None = None
     """What happens to workloads (Deployments, PyTorchJobs and other objects that make pods) when they are applied.
     Unset: `warn`. Their pods are validated in any case, when they are created."""
-    contact: Annotated[str, AfterValidator(_contact), Field(examples=["#gpu-help"])] | None = None
+    contact: Annotated[str, _CONTACT, Field(examples=["#gpu-help"])] | None = None
     """Whom users should ask, such as `"#gpu-help"` or an address, in up to 60 characters. Messages name it instead of
     "the platform team". A namespace's contact replaces the contact of `_default.yaml`."""
     device_classes: dict[ObjectName, DeclaredClassSettings] | None = None

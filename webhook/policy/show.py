@@ -6,7 +6,6 @@ from typing import Any
 import orjson
 import yaml
 
-from webhook.model.accelerators import Declared
 from webhook.policy.cluster_settings import as_declared
 from webhook.policy.exception_times import DAYS, Weekly, told
 from webhook.policy.exceptions import PolicyException
@@ -62,7 +61,9 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
     lines = [f"# namespace {namespace}: policy {policy.name} ({policy.short_hash}), {files}"]
     if declared := policies.accelerators.declared:
         lines.append(f"# names of GPUs that only this platform knows, from {DEFAULT_FILE}:")
-        lines += [f"#   {one.name}: {_meaning(one)}" for one in declared]
+        for gpu in declared:
+            meaning = "no GPU" if gpu.share is None else f"{gpu.vendor}, {gpu.share}{', by DRA' if gpu.by_dra else ''}"
+            lines.append(f"#   {gpu.name}: {meaning}")
     if rows := policies.cuda.counts:
         lines.append(f"# rows for the tables of CUDA beside those of this release, from {CUDA_FILE}: {rows}")
     lines += [*_yaml(document), "spec:"]
@@ -86,12 +87,6 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
         for one in exceptions:
             lines.append(f"#   {one.name}: {', '.join(one.concerned)} until {one.period.text} ({one.reason})")
     return "\n".join(lines) + "\n"
-
-
-def _meaning(declared: Declared) -> str:
-    if declared.share is None:
-        return "no GPU"
-    return f"{declared.vendor}, {declared.share}{', by DRA' if declared.by_dra else ''}"
 
 
 def quota_text(active: ConfiguredQuota) -> str:
@@ -234,11 +229,8 @@ def weekly_text(weekly: Weekly) -> str:
     'Sat, Sun 20:00 to 06:00 UTC'
     """
     days = ", ".join(DAYS[day] for day in sorted(weekly.days)) if len(weekly.days) < len(DAYS) else "daily"
-    return f"{days} {_clock(weekly.begin)} to {_clock(weekly.to)} {weekly.zone}"
-
-
-def _clock(minute: int) -> str:
-    return f"{minute // 60:02}:{minute % 60:02}"
+    begin, to = (f"{minute // 60:02}:{minute % 60:02}" for minute in (weekly.begin, weekly.to))
+    return f"{days} {begin} to {to} {weekly.zone}"
 
 
 def lines(one: PolicyException, now: float) -> Iterator[str]:
@@ -247,7 +239,9 @@ def lines(one: PolicyException, now: float) -> Iterator[str]:
     begins = f", from {told(one.period.begins)}" if one.period.begins > float("-inf") else ""
     yield f"{one.name}: {state(one, now)}{begins}, until {one.period.text}{windows}"
     yield f"    for {_match_text(as_json(one, now)['match'])} in {', '.join(one.namespaces)}"
-    said = [*one.rules, *(f"{rule} {_settings_text(settings)}" for rule, settings in one.settings.items())]
+    said = [*one.rules]
+    for rule, settings in one.settings.items():
+        said.append(f"{rule} ({', '.join(f'{key}: {value}' for key, value in settings.items())})")
     yield f"    from {', '.join(said)}" + (f" (mode {one.mode})" if one.rules else "")
     by = ", ".join(text for text in (one.ticket, one.owner) if text)
     yield f"    because of {one.reason}" + (f" ({by})" if by else "")
@@ -261,7 +255,3 @@ def _match_text(match: Mapping[str, Any]) -> str:
         texts = [f"{name}={text}" for name, text in value.items()] if isinstance(value, dict) else value
         found.append(f"{key} {', '.join(texts)}")
     return "; ".join(found)
-
-
-def _settings_text(said: Mapping[str, Any]) -> str:
-    return "(" + ", ".join(f"{key}: {value}" for key, value in said.items()) + ")"

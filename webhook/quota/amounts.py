@@ -20,7 +20,7 @@ from typing import Any
 
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import DEVICE_CLASSES, SHARED_SUFFIX
-from webhook.quota.quotas import SHARES, ClaimedDevices, Counting, Demand, Excess, Limit, Measure, Quota
+from webhook.quota.quotas import SHARES, ClaimedDevices, Counting, Demand, Limit, Measure, Quota
 from webhook.quota.unit_parts import WHOLE, without_part
 
 _MIG = re.compile(r"nvidia\.com/mig-(?:([0-9]+)c\.)?([0-9]+)(g\.[0-9]+gb)(.*)", re.ASCII)
@@ -83,7 +83,11 @@ def amounts(demand: Demand, quota: Quota) -> Mapping[Limit, Fraction]:
     if known is None:
         if len(quota.known_amounts) >= _MOST_KEPT:
             quota.known_amounts.clear()
-        known = quota.known_amounts[demand] = dict(_amounts(demand, quota))
+        requests = [*([one] for one in _own(demand, quota)), *demand.requests]
+        known = quota.known_amounts[demand] = {
+            limit: sum((max(_against(limit, one, quota) for one in request) for request in requests), Fraction(0))
+            for limit in quota.limits
+        }
     return known
 
 
@@ -151,15 +155,6 @@ class Usage:
         return cls(quota, used(counts, quota), by_claims, units, entries, namespaces, gated=waiting, **more)
 
 
-def excesses(demand: Demand, used: Mapping[Limit, Fraction], quota: Quota) -> tuple[Excess, ...]:
-    """The limits that one more pod with this demand would exceed, in the order of the quota."""
-    return tuple(
-        Excess(limit, asks, used[limit], unit_of(demand, limit, quota))
-        for limit, asks in amounts(demand, quota).items()
-        if asks > 0 and used[limit] + asks > limit.hard
-    )
-
-
 def unit_of(demand: Demand, limit: Limit, quota: Quota) -> tuple[str, Fraction] | None:
     """The one resource of a demand, or `shares`, and what a unit of it counts; None for several, and for whole GPUs."""
     if len(demand.gpus) != 1 or demand.requests or limit.measure is Measure.RESOURCE:
@@ -168,12 +163,6 @@ def unit_of(demand: Demand, limit: Limit, quota: Quota) -> tuple[str, Fraction] 
     one = _weight_of(own, quota.counting)
     resource = SHARES if demand.are_shares else without_part(own.resource)[0]
     return (resource, one) if 0 < one < 1 or demand.are_shares else None
-
-
-def _amounts(demand: Demand, quota: Quota) -> Iterator[tuple[Limit, Fraction]]:
-    requests = [*([one] for one in _own(demand, quota)), *demand.requests]
-    for limit in quota.limits:
-        yield limit, sum((max(_against(limit, one, quota) for one in request) for request in requests), Fraction(0))
 
 
 def _own(demand: Demand, quota: Quota) -> Iterator[ClaimedDevices]:

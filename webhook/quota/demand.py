@@ -156,7 +156,10 @@ def entered_name(resource: str, named: Set[str], accelerators: Accelerators = BU
     """
     if resource in PLAIN or resource in named:
         return resource
-    return _known(resource, table) or accelerators.declaration(resource) or _other(resource)
+    if known := _known(resource, table) or accelerators.declaration(resource):
+        return known
+    others = (f"{resource.partition('/')[0]}/{end}" for end in _OTHERS)
+    return next((name for name in others if _vendor(name) is _vendor(resource)), resource)
 
 
 def _known(resource: str, table: GpuTable) -> str:
@@ -170,12 +173,6 @@ def _known(resource: str, table: GpuTable) -> str:
         return resource
     start, part, whole, rest = instance.groups()
     return f"{start}{int(part)}c.{whole}{rest}" if 0 < int(part) <= int(whole) else ""
-
-
-def _other(resource: str) -> str:
-    domain, _, _ = resource.partition("/")
-    vendor = _vendor(resource)
-    return next((name for end in _OTHERS if _vendor(name := f"{domain}/{end}") is vendor), resource)
 
 
 def _vendor(resource: str) -> Vendor | str | None:

@@ -39,7 +39,12 @@ def exceeded(
     that the pod selects no model, and so counts against each.
     """
     tells = largest is not None
-    parts = [f"exceeded GPU quota '{quota.name}': {'; '.join((_excess if tells else _limit)(one) for one in excesses)}"]
+    over = [
+        f"requested {amount_of(one.asks, one.limit)}, "
+        + (_in_use(one) if tells else f"more than is free of {number(one.limit.hard)}")
+        for one in excesses
+    ]
+    parts = [f"exceeded GPU quota '{quota.name}': {'; '.join(over)}"]
     if largest:
         parts.append(
             f"largest: {_holders(largest[:1])}{kin[0]}" + (f", {_holders(largest[1:])}" if largest[1:] else "")
@@ -134,7 +139,8 @@ def alone_too_much(excess: Excess, quota: Quota, *, is_unspecified: bool = False
         allowed = f"{called(quota)} allows none"
     else:
         allowed = f"{called(quota)} allows {_gpus(limit.hard, limit)} in all"
-    remedy = _smaller(excess) or "Request none"
+    most = _askable(excess)
+    remedy = f"Request {_requestable(most, excess)} or fewer" if most else "Request none"
     if is_unspecified and limit.measure is Measure.MODEL:
         remedy += f", or add {choosing(quota, _too_small(quota, excess.asks))}"
     return found, allowed, remedy
@@ -214,11 +220,6 @@ def called(quota: Quota) -> str:
     return f"GPU quota '{quota.name}'" if quota.name else "the GPU quota"
 
 
-def _smaller(excess: Excess) -> str:
-    most = _askable(excess)
-    return f"Request {_requestable(most, excess)} or fewer" if most else ""
-
-
 def _requestable(amount: Fraction, excess: Excess) -> str:
     """An amount as a pod can request it: in units of its resource, where a unit is a part of a GPU.
 
@@ -245,14 +246,6 @@ def _gpus(amount: Fraction, limit: Limit) -> str:
     if limit.name:
         return amount_of(amount, limit)
     return f"{number(amount)} {'GPU' if amount <= 1 else 'GPUs'}"
-
-
-def _limit(excess: Excess) -> str:
-    return f"requested {amount_of(excess.asks, excess.limit)}, more than is free of {number(excess.limit.hard)}"
-
-
-def _excess(excess: Excess) -> str:
-    return f"requested {amount_of(excess.asks, excess.limit)}, {_in_use(excess)}"
 
 
 def _in_use(excess: Excess) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from certs.authority import CertificateError
 from certs.cluster import ClusterError, Kept
@@ -43,7 +42,10 @@ class RegistrationWatch:
         """Compare once. Raises ClusterError and RegistrationError; `is_ok` is empty then."""
         try:
             registration = load_registration(self._file)  # anew each time: an upgrade replaces the file
-            found = {phase: self._compare(document) for phase, document in registration.configurations.items()}
+            found = {}
+            for phase, document in registration.configurations.items():
+                live = self._cluster.get(api_path(document))
+                found[phase] = ["it is missing"] if live is None else differences(document, live)
         except (ClusterError, RegistrationError):
             self.is_ok = {}
             raise
@@ -53,10 +55,6 @@ class RegistrationWatch:
                 _log.warning("the %s webhook configuration is not as installed: %s", phase, "; ".join(sentences))
         self._found = found
         self.is_ok = {phase: not sentences for phase, sentences in found.items()}
-
-    def _compare(self, document: Mapping[str, Any]) -> list[str]:
-        live = self._cluster.get(api_path(document))
-        return ["it is missing"] if live is None else differences(document, live)
 
 
 def _timeouts(registration: Registration) -> dict[str, float]:

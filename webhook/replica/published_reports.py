@@ -86,10 +86,10 @@ class _Writer:
             except (ApiServerError, ValueError, KeyError, TypeError, AttributeError) as error:
                 remedy = error.remedy(_WITH_AUDIT) if isinstance(error, ApiServerError) else ""
                 self.errors.append(f"{self._form.kind} objects cannot be listed or written: {error}{remedy}")
-                if not _is_passing(error):
-                    return
-                if isinstance(error, RefusedError):
+                if isinstance(error, RefusedError) and (error.status in (410, 429) or error.status >= 500):
                     pause = min(max(error.retry_after, _PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
+                elif not isinstance(error, UnreachableError):
+                    return
             time.sleep(pause)
 
     def _attempt(self, wanted: Mapping[Place, Mapping[str, Any]], contents: Mapping[Place, str]) -> bool:
@@ -148,12 +148,6 @@ class _Writer:
         else:
             metadata["resourceVersion"] = stored.version
             self._server.send("PUT", path(self._form, *place), {**raw, "metadata": metadata}, _ANSWER_SECONDS)
-
-
-def _is_passing(error: Exception) -> bool:
-    if isinstance(error, RefusedError):
-        return error.status in (410, 429) or error.status >= 500
-    return isinstance(error, UnreachableError)
 
 
 def content_of(raw: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ from pydantic import Field
 from webhook.model.accelerators import Vendor
 from webhook.model.claims import CLAIM, TEMPLATE, claims_of
 from webhook.model.edits import AddEnv
-from webhook.model.globs import glob_tester
+from webhook.model.globs import matcher
 from webhook.model.pod import EPHEMERAL, Container, Mount, Pod, Volume, changed
 from webhook.model.shape import spelled
 from webhook.model.workloads.controllers import INDEX, may_span_nodes
@@ -84,7 +84,7 @@ class ExemptAgents(CamelModel):
 
     @cached_property
     def _testers(self) -> tuple[Callable[[str], object], ...]:
-        return tuple([glob_tester(glob, in_parts=True) for glob in self.images])
+        return tuple([matcher(glob, in_parts=True).fullmatch for glob in self.images])
 
     def holds(self, container: Container) -> bool:
         """Whether the image of a container is exempt."""

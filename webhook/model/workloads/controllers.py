@@ -113,12 +113,16 @@ _FLOWS = frozenset({"Workflow", "CronWorkflow"})
 def waiting(raw: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[Template]:
     """The templates of an object, marked where a queue decides later where their pods run."""
     kind = str(raw.get("kind"))
-    made, spec = _made(raw, kind)
+    made, spec = raw, mapped(raw, "spec")
+    if kind in _REPEATED:
+        made = mapped(spec, _REPEATED[kind])
+        spec = mapped(made, "spec") or made
     suspended = [] if kind in _FLOWS else [part(spec, *path) for path in _SUSPENDED]
     queues = _QUEUES if False in suspended else (*_QUEUES, KUEUE_QUEUE)
+    is_for_volcano = part(spec, "schedulerName") in (None, "", _VOLCANOS_SCHEDULER)
     waits = (
         True in suspended
-        or (str(raw.get("apiVersion")).startswith(_VOLCANO) and _is_for_volcano(spec))
+        or (str(raw.get("apiVersion")).startswith(_VOLCANO) and (part(spec, "queue") or is_for_volcano))
         or any(part(spec, *path) for path in _FIELDS)
         or any(_names(mapped(one, "metadata"), queues) for one in (raw, made))
     )
@@ -126,18 +130,6 @@ def waiting(raw: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[T
         is_queued = waits or _names(mapped(template.pod, "metadata"), queues)
         is_queued = is_queued or part(template.pod, "spec", "schedulerName") in _SCHEDULERS
         yield replace(template, is_queued=True) if is_queued else template
-
-
-def _is_for_volcano(spec: Mapping[str, Any]) -> bool:
-    """Whether a Job of Volcano is queued. It is, unless it names another scheduler and no queue."""
-    return bool(part(spec, "queue")) or part(spec, "schedulerName") in (None, "", _VOLCANOS_SCHEDULER)
-
-
-def _made(raw: Mapping[str, Any], kind: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    if kind not in _REPEATED:
-        return raw, mapped(raw, "spec")
-    made = mapped(raw, "spec", _REPEATED[kind])
-    return made, mapped(made, "spec") or made
 
 
 def _names(metadata: Mapping[str, Any], queues: Sequence[str]) -> bool:

@@ -37,6 +37,7 @@ from webhook.model.json_parts import entries, listed, mapped, named, part
 from webhook.model.workloads.template import (
     MOST_PODS,
     Template,
+    at_least_one,
     count_of,
     from_spec,
     from_template,
@@ -94,7 +95,9 @@ def volcano_job(spec: object, where: str) -> Iterator[Template]:
 
 
 def pod_clique_set(raw: Mapping[str, Any]) -> Iterator[Template]:
-    """PodCliqueSet of Grove. Cliques in scaling groups are multiplied by the replicas of the group."""
+    """PodCliqueSet of Grove, whose defaulting webhook makes 1 of 0 replicas. Cliques in scaling groups are multiplied
+    by the replicas of the group.
+    """
     sets = count_of(part(raw, "spec", "replicas"), 0)
     times: Counter[str] = Counter()
     scaled: dict[str, int | None] = {}
@@ -105,21 +108,15 @@ def pod_clique_set(raw: Mapping[str, Any]) -> Iterator[Template]:
                 scaled[name] = count_of(group.get("replicas"), 1)
     for where, name, clique in entries(raw, "spec", "template", "cliques"):
         groups = scaled.get(name, 1) if times[name] <= 1 else None
-        pods = product(sets, groups, _clique_size(clique.get("spec")))
+        pods = product(sets, groups, at_least_one(part(clique, "spec", "replicas")))
         spec = part(clique, "spec", "podSpec")
         yield from from_spec(spec, f"{where}.spec.podSpec", group=name, pods=pods, annotated=clique)
 
 
 def pod_clique(raw: Mapping[str, Any]) -> Iterator[Template]:
     """PodClique of Grove."""
-    spec = part(raw, "spec", "podSpec")
-    yield from from_spec(spec, "spec.podSpec", pods=_clique_size(part(raw, "spec")), annotated=mapped(raw, "metadata"))
-
-
-def _clique_size(spec: object) -> int | None:
-    """The defaulting webhook of Grove makes 1 of 0."""
-    pods = count_of(part(spec, "replicas"), 1)
-    return pods if pods is None else max(pods, 1)
+    spec, pods = part(raw, "spec", "podSpec"), at_least_one(part(raw, "spec", "replicas"))
+    yield from from_spec(spec, "spec.podSpec", pods=pods, annotated=mapped(raw, "metadata"))
 
 
 _SLURMD = "slurmd"
@@ -238,6 +235,7 @@ def _source(raw: Mapping[str, Any], where: str, shared: Mapping[str, tuple[objec
 _ARGO_MAIN = "main"
 """Argo's name for the container of a template, whatever the template says."""
 _SINGLE = ("container", "script")
+_SORTS = (*_SINGLE, "containerSet")
 _PLACEMENT = {
     "nodeSelector": "nodeSelector",
     "affinity": "affinity",
@@ -259,7 +257,8 @@ def workflow(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
         return
     volumes = {name: volume for _, name, volume in entries(spec, "volumes") if name}
     for place, name, own in templates:
-        template = merged(_fitting(defaults, own), own)
+        fitting = {key: value for key, value in defaults.items() if key not in _SORTS or mapped(own, key)}
+        template = merged(fitting, own)
         if template.get(_PATCH):
             continue
         pod, elsewhere = _argo_pod(template, place, shared, volumes)
@@ -281,11 +280,6 @@ def _all_templates(spec: Mapping[str, Any], where: str) -> Iterator[tuple[str, s
             for inside, task, step in entries({"": steps}, ""):
                 if mapped(step, "inline"):
                     yield f"{where}.{place}.steps[{index}]{inside}.inline", f"{name}/{task}", step["inline"]
-
-
-def _fitting(defaults: Mapping[str, Any], template: Mapping[str, Any]) -> Mapping[str, Any]:
-    sorts = (*_SINGLE, "containerSet")
-    return {key: value for key, value in defaults.items() if key not in sorts or mapped(template, key)}
 
 
 def _defaulted(defaults: Mapping[str, Any], own: Mapping[str, Any], where: str) -> dict[str, str]:

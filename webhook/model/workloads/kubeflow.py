@@ -7,7 +7,6 @@ a Spark application are described in the operator's webhook (internal/webhook/sp
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from webhook.model.accelerators import accelerator
@@ -190,116 +189,73 @@ _CONTAINERS = {"driver": "spark-kubernetes-driver", "executor": "spark-kubernete
 """Role -> Spark's name for its container, unless a template names it."""
 
 
-def spark_application(spec: Mapping[str, Any], where: str) -> Iterator[Template]:
-    """SparkApplication and ScheduledSparkApplication."""
-    for name, pods in (("driver", 1), ("executor", _executors(spec))):
-        role = _Role(spec, name, where)
-        if role.own and not any(map(is_placeholder, (*role.gpus, *role.gpus.values()))):
-            yield Template(role.pod, role.where, name, pods, elsewhere=role.elsewhere)
+def spark_application(application: Mapping[str, Any], above: str) -> Iterator[Template]:
+    """SparkApplication and ScheduledSparkApplication, whose spec stands at `above`."""
+    executors = count_of(part(application, "executor", "instances"), None)
+    if part(application, "dynamicAllocation", "enabled") is True:
+        executors = None
+    for name, pods in (("driver", 1), ("executor", executors)):
+        own, gpus = mapped(application, name), _gpus_of_role(application, name)
+        if own and not any(map(is_placeholder, (*gpus, *gpus.values()))):
+            yield _role(application, above, name, pods, gpus)
 
 
-def _executors(spec: Mapping[str, Any]) -> int | None:
-    """The number of executors; None where it changes, or the configuration decides."""
-    if part(spec, "dynamicAllocation", "enabled") is True:
-        return None
-    return count_of(part(spec, "executor", "instances"), None)
+def _gpus_of_role(application: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The GPUs that are added to the limits: by `gpu` with a name and a quantity, or by the configuration."""
+    resource, quantity = (part(application, name, "gpu", key) for key in ("name", "quantity"))
+    is_none = quantity is None or (isinstance(quantity, int) and quantity <= 0)
+    if isinstance(resource, str) and resource and not is_none:
+        return {resource: quantity}
+    conf = mapped(application, "sparkConf")
+    amount, vendor = (conf.get(f"spark.{name}.resource.gpu.{key}") for key in ("amount", "vendor"))
+    return {f"{vendor}/gpu": amount} if isinstance(vendor, str) and vendor and amount is not None else {}
 
 
-@dataclass(frozen=True)
-class _Role:
-    """The driver or the executors of an application, whose spec stands at `above`."""
-
-    application: Mapping[str, Any]
-    name: str
-    above: str
-
-    @property
-    def own(self) -> Mapping[str, Any]:
-        return mapped(self.application, self.name)
-
-    @property
-    def where(self) -> str:
-        return f"{self.above}.{self.name}"
-
-    @property
-    def gpus(self) -> Mapping[str, Any]:
-        """The GPUs that are added to the limits: by `gpu` with a name and a quantity, or by the configuration."""
-        name, quantity = part(self.own, "gpu", "name"), part(self.own, "gpu", "quantity")
-        is_none = quantity is None or (isinstance(quantity, int) and quantity <= 0)
-        if isinstance(name, str) and name and not is_none:
-            return {name: quantity}
-        conf = mapped(self.application, "sparkConf")
-        amount, vendor = (conf.get(f"spark.{self.name}.resource.gpu.{key}") for key in ("amount", "vendor"))
-        return {f"{vendor}/gpu": amount} if isinstance(vendor, str) and vendor and amount is not None else {}
-
-    @property
-    def _template(self) -> Mapping[str, Any]:
-        return mapped(self.own, "template", "spec")
-
-    @property
-    def _at(self) -> int:
-        """The place of Spark's container in the template: the container with the name of the role, else the first."""
-        names = (part(one, "name") for one in listed(self._template, "containers"))
-        return next((at for at, name in enumerate(names) if name in (_CONTAINERS[self.name], self.name)), 0)
-
-    @property
-    def _container(self) -> Mapping[str, Any]:
-        containers = listed(self._template, "containers")
-        return mapped(containers[self._at]) if containers else {}
-
-    @property
-    def _container_name(self) -> str:
-        name = self._container.get("name")
-        return name if isinstance(name, str) and name else _CONTAINERS[self.name]
-
-    @property
-    def pod(self) -> dict[str, Any]:
-        own, template, container = self.own, self._template, self._container
-        resources = mapped(container, "resources")
-        variables = [{"name": name, "value": value} for name, value in mapped(own, "envVars").items()]
-        main = {
-            **container,
-            "name": self._container_name,
-            "image": own.get("image") or self.application.get("image") or container.get("image"),
-            "resources": with_the_rest({**resources, "limits": {**mapped(resources, "limits"), **self.gpus}}),
-            "env": [*listed(container, "env"), *listed(own, "env"), *variables],
-            "volumeMounts": [*listed(container, "volumeMounts"), *listed(own, "volumeMounts")],
-        }
-        containers = list(listed(template, "containers"))
-        containers[self._at : self._at + 1] = [main]
-        volumes = {name: volume for _, name, volume in entries(self.application, "volumes") if name}
-        spec = {
-            **template,
-            "containers": [*containers, *listed(own, "sidecars")],
-            "initContainers": [*listed(template, "initContainers"), *listed(own, "initContainers")],
-            "tolerations": [*listed(template, "tolerations"), *listed(own, "tolerations")],
-            "volumes": [*listed(template, "volumes"), *mounted(volumes, [own])],
-            "nodeSelector": {
-                **mapped(template, "nodeSelector"),
-                **mapped(self.application, "nodeSelector"),
-                **mapped(own, "nodeSelector"),
-            },
-            "affinity": own.get("affinity") or template.get("affinity"),
-            "priorityClassName": own.get("priorityClassName") or template.get("priorityClassName"),
-        }
-        annotations = {**mapped(own, "template", "metadata", "annotations"), **mapped(own, "annotations")}
-        return {"metadata": {"annotations": annotations}, "spec": spec}
-
-    @property
-    def elsewhere(self) -> dict[str, str]:
-        inside = f"spec.containers[{self._container_name}]"
-        found = {inside: self.where}
-        if self._template:
-            found = {
-                "spec.containers": f"{self.where}.template.spec.containers",
-                "spec.volumes": f"{self.where}.template.spec.volumes",
-            }
-        if not self.own.get("image") and self.application.get("image"):
-            found[f"{inside}.image"] = f"{self.above}.image"
-        if self.gpus:
-            found[f"{inside}.resources"] = f"{self.where}.gpu"
-            if next(iter(self.gpus)) != part(self.own, "gpu", "name"):
-                found[f"{inside}.resources"] = f"{self.above}.sparkConf[spark.{self.name}.resource.gpu.amount]"
-        for place, name, _ in entries(self.own, "sidecars"):
-            found[f"spec.containers[{name}]"] = f"{self.where}.{place}"
-        return found
+def _role(application: Mapping[str, Any], above: str, name: str, pods: int | None, gpus: Mapping[str, Any]) -> Template:
+    """The driver or the executors of an application. Spark's container is the one with the name of the role, else the
+    first.
+    """
+    own, where = mapped(application, name), f"{above}.{name}"
+    template = mapped(own, "template", "spec")
+    containers = list(listed(template, "containers"))
+    names = (part(one, "name") for one in containers)
+    at = next((at for at, one in enumerate(names) if one in (_CONTAINERS[name], name)), 0)
+    container = mapped(containers[at]) if containers else {}
+    resources = mapped(container, "resources")
+    variables = [{"name": key, "value": value} for key, value in mapped(own, "envVars").items()]
+    main_name = text(container, "name") or _CONTAINERS[name]
+    main = {
+        **container,
+        "name": main_name,
+        "image": own.get("image") or application.get("image") or container.get("image"),
+        "resources": with_the_rest({**resources, "limits": {**mapped(resources, "limits"), **gpus}}),
+        "env": [*listed(container, "env"), *listed(own, "env"), *variables],
+        "volumeMounts": [*listed(container, "volumeMounts"), *listed(own, "volumeMounts")],
+    }
+    containers[at : at + 1] = [main]
+    volumes = {key: volume for _, key, volume in entries(application, "volumes") if key}
+    selectors = (mapped(one, "nodeSelector") for one in (template, application, own))
+    spec = {
+        **template,
+        "containers": [*containers, *listed(own, "sidecars")],
+        "initContainers": [*listed(template, "initContainers"), *listed(own, "initContainers")],
+        "tolerations": [*listed(template, "tolerations"), *listed(own, "tolerations")],
+        "volumes": [*listed(template, "volumes"), *mounted(volumes, [own])],
+        "nodeSelector": {key: value for one in selectors for key, value in one.items()},
+        "affinity": own.get("affinity") or template.get("affinity"),
+        "priorityClassName": own.get("priorityClassName") or template.get("priorityClassName"),
+    }
+    annotations = {**mapped(own, "template", "metadata", "annotations"), **mapped(own, "annotations")}
+    inside = f"spec.containers[{main_name}]"
+    elsewhere = {inside: where}
+    if template:
+        elsewhere = {f"spec.{key}": f"{where}.template.spec.{key}" for key in ("containers", "volumes")}
+    if not own.get("image") and application.get("image"):
+        elsewhere[f"{inside}.image"] = f"{above}.image"
+    if gpus:
+        elsewhere[f"{inside}.resources"] = f"{where}.gpu"
+        if next(iter(gpus)) != part(own, "gpu", "name"):
+            elsewhere[f"{inside}.resources"] = f"{above}.sparkConf[spark.{name}.resource.gpu.amount]"
+    for place, sidecar, _ in entries(own, "sidecars"):
+        elsewhere[f"spec.containers[{sidecar}]"] = f"{where}.{place}"
+    return Template({"metadata": {"annotations": annotations}, "spec": spec}, where, name, pods, elsewhere=elsewhere)

@@ -258,10 +258,8 @@ _REPEATED = frozenset({("batch", "CronJob"), ("batch.volcano.sh", "CronJob")})
 
 def _may_last(raw: Mapping[str, Any]) -> bool:
     """Whether a run may last until the next one: it has no deadline that ends it before, daily or hourly as it is."""
-    job, (minute, hour, *_) = (
-        mapped(raw, "spec", "jobTemplate", "spec"),
-        [*text(raw, "spec", "schedule").split(), "", ""],
-    )
+    job = mapped(raw, "spec", "jobTemplate", "spec")
+    minute, hour, *_ = [*text(raw, "spec", "schedule").split(), "", ""]
     deadlines = [part(job, "activeDeadlineSeconds"), part(job, "template", "spec", "activeDeadlineSeconds")]
     between = (82_800 if hour.isdecimal() else 3_600) if minute.isdecimal() else 60
     return not any(isinstance(one, int) and one < between for one in deadlines)

@@ -137,11 +137,6 @@ def _object_around(spot: _Spot) -> Mapping[str, Any]:
     return {}
 
 
-def _is_in_template(spot: _Spot) -> bool:
-    above = spot.above
-    return spot.key == "spec" and above is not None and above.above is not None and part(above.value, "kind") is None
-
-
 def _found(raw: Mapping[str, Any], is_end: Callable[[_Spot], bool]) -> Iterator[_Spot]:
     """The parts at which a search ends, such as pod specs. Nothing is searched inside them."""
     open_parts = [iter([_Spot(raw, "", None)])]
@@ -171,7 +166,10 @@ def _is_pod_spec(spot: _Spot) -> bool:
     containers = part(spot.value, "containers")
     if not isinstance(containers, list) or not containers or not all(map(_is_container, containers)):
         return False
-    return _is_in_template(spot) or all(isinstance(part(one, "image"), str) for one in containers)
+    above = spot.above
+    if spot.key == "spec" and above is not None and above.above is not None and part(above.value, "kind") is None:
+        return True
+    return all(isinstance(part(one, "image"), str) for one in containers)
 
 
 def _is_container(value: object) -> bool:

@@ -37,6 +37,7 @@ from webhook.model.workloads.controllers import IN_A_GROUP
 from webhook.model.workloads.template import (
     Template,
     annotated_count,
+    at_least_one,
     count_of,
     from_spec,
     from_template,
@@ -80,31 +81,28 @@ def _kserve_component(
         resources = with_the_rest(spec[field]["resources"])
         containers = [{**spec[field], "name": _CONTAINER, "resources": resources}, *containers]
         elsewhere[f"spec.containers[{_CONTAINER}]"] = f"{where}.{field}"
-    elif _is_custom(spec) and mapped(containers[0], "resources"):
+    elif containers and not any(name in spec for name in FRAMEWORKS) and mapped(containers[0], "resources"):
+        # the first one serves, and KServe's webhook completes it, too (Default in predictor_custom.go)
         containers = [{**containers[0], "resources": with_the_rest(containers[0]["resources"])}, *containers[1:]]
     if containers:
         pod = {"metadata": {"annotations": annotations}, "spec": {**spec, "containers": containers}}
-        yield Template(pod, where, component, _kserve_least(spec, "minReplicas"), elsewhere=elsewhere)
+        yield Template(pod, where, component, _kserve_least(spec), elsewhere=elsewhere)
 
 
-def _is_custom(spec: Mapping[str, Any]) -> bool:
-    """Whether the first container serves. KServe's webhook completes it, too (Default in predictor_custom.go)."""
-    return bool(listed(spec, "containers")) and not any(name in spec for name in FRAMEWORKS)
-
-
-def _kserve_least(spec: object, key: str) -> int | None:
+def _kserve_least(spec: object) -> int | None:
     """The pods that always run; None where there are none, because the service is scaled up on demand."""
-    return count_of(part(spec, key), 1) or None
+    return count_of(part(spec, "minReplicas"), 1) or None
 
 
 def serving_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
     """ServingRuntime and ClusterServingRuntime, which make no pods by themselves."""
-    spec = mapped(raw, "spec")
-    for template in (
-        *from_spec(spec, "spec", annotated=spec),
-        *from_spec(spec.get("workerSpec"), "spec.workerSpec", group="workers", annotated=mapped(spec, "workerSpec")),
-    ):
+    for template in _of_runtime(mapped(raw, "spec"), "workerSpec"):
         yield from settled_template(template)
+
+
+def _of_runtime(spec: Mapping[str, Any], workers: str) -> Iterator[Template]:
+    yield from from_spec(spec, "spec", annotated=spec)
+    yield from from_spec(spec.get(workers), f"spec.{workers}", group="workers", annotated=mapped(spec, workers))
 
 
 def llm_inference_service(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -125,7 +123,7 @@ def llm_configuration(raw: Mapping[str, Any]) -> Iterator[Template]:
 def _workload(spec: object, where: str, name: str) -> Iterator[Template]:
     replicas = count_of(part(spec, "replicas"), 1)
     if mapped(spec, "scaling"):
-        replicas = _kserve_least(part(spec, "scaling"), "minReplicas")
+        replicas = _kserve_least(part(spec, "scaling"))
     worker, parallelism = part(spec, "worker"), part(spec, "parallelism")
     leaders = f"{name} leader".lstrip() if worker else name
     size = _group_size(parallelism)
@@ -135,15 +133,9 @@ def _workload(spec: object, where: str, name: str) -> Iterator[Template]:
         *from_spec(worker, f"{where}.worker", group=f"{name} worker".lstrip(), pods=rest),
     ):
         made = template if worker is None or size == 1 else replace(template, labels=IN_A_GROUP)
-        shared = _preset_memory(worker, parallelism)
+        shares_data = any(count_of(part(parallelism, key), 0) for key in ("data", "dataLocal"))
+        shared = "1Gi" if worker is None else "8Gi" if shares_data else ""
         yield with_shared_memory(made, _LLM_CONTAINER, _PRESET_VOLUME, shared) if shared else made
-
-
-def _preset_memory(worker: object, parallelism: object) -> str:
-    """The size of the /dev/shm that a preset of KServe mounts; empty where it mounts none, or is not known."""
-    if worker is None:
-        return "1Gi"
-    return "8Gi" if any(count_of(part(parallelism, key), 0) for key in ("data", "dataLocal")) else ""
 
 
 def _group_size(parallelism: object) -> int | None:
@@ -213,22 +205,14 @@ def _nim(spec: Mapping[str, Any], where: str, service: object, group: str) -> It
     }
     is_deployment = not spec.get("multiNode") and spec.get("inferencePlatform") in (None, "standalone")
     owner = "ReplicaSet" if is_deployment else ""
-    template = Template(pod, where, group, _nim_pods(spec), owner_kind=owner, elsewhere=elsewhere)
-    if mapped(spec, "multiNode") and _stages(spec) != 1:
+    is_scaled = part(spec, "scale", "enabled") is True
+    replicas = part(spec, "scale", "hpa", "minReplicas") if is_scaled else spec.get("replicas")
+    stages = at_least_one(part(spec, "multiNode", "parallelism", "pipeline"))
+    pods = product(count_of(replicas, 1), stages)
+    template = Template(pod, where, group, pods, owner_kind=owner, elsewhere=elsewhere)
+    if mapped(spec, "multiNode") and stages != 1:
         template = replace(template, labels=IN_A_GROUP)
     yield with_shared_memory(template, name, _NIM_VOLUME, part(spec, "storage", "sharedMemorySizeLimit"))
-
-
-def _nim_pods(spec: Mapping[str, Any]) -> int | None:
-    replicas = count_of(spec.get("replicas"), 1)
-    if part(spec, "scale", "enabled") is True:
-        replicas = count_of(part(spec, "scale", "hpa", "minReplicas"), 1)
-    return product(replicas, _stages(spec))
-
-
-def _stages(spec: Mapping[str, Any]) -> int | None:
-    stages = count_of(part(spec, "multiNode", "parallelism", "pipeline"), 1)
-    return None if stages is None else max(stages, 1)
 
 
 def dynamo_graph(raw: Mapping[str, Any]) -> Iterator[Template]:
@@ -310,9 +294,8 @@ _LEFT_TO_OME = frozenset({"spec.tolerations", "spec.priorityClassName", "spec.ac
 def ome_service(raw: Mapping[str, Any]) -> Iterator[Template]:
     """InferenceService."""
     predictor = mapped(raw, "spec", "predictor")
-    yield from from_spec(
-        predictor, "spec.predictor", group="predictor", pods=_ome_least(predictor), annotated=predictor
-    )
+    least = at_least_one(predictor.get("minReplicas"))
+    yield from from_spec(predictor, "spec.predictor", group="predictor", pods=least, annotated=predictor)
     for name in ("engine", "decoder", "router"):
         for template in _ome_component(mapped(raw, "spec", name), f"spec.{name}", name, is_completed=True):
             yield replace(template, unknown=template.unknown | _LEFT_TO_OME)
@@ -321,10 +304,7 @@ def ome_service(raw: Mapping[str, Any]) -> Iterator[Template]:
 def ome_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
     """ServingRuntime and ClusterServingRuntime, which make no pods by themselves."""
     spec = mapped(raw, "spec")
-    templates = [
-        *from_spec(spec, "spec", annotated=spec),
-        *from_spec(spec.get("workers"), "spec.workers", group="workers", annotated=mapped(spec, "workers")),
-    ]
+    templates = [*_of_runtime(spec, "workers")]
     for name in ("engine", "decoder", "router"):
         templates += _ome_component(mapped(spec, f"{name}Config"), f"spec.{name}Config", name, is_completed=False)
     for template in templates:
@@ -332,7 +312,7 @@ def ome_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
 
 
 def _ome_component(spec: Mapping[str, Any], where: str, name: str, *, is_completed: bool) -> Iterator[Template]:
-    pods, leader, worker = _ome_least(spec), mapped(spec, "leader"), mapped(spec, "worker")
+    pods, leader, worker = at_least_one(spec.get("minReplicas")), mapped(spec, "leader"), mapped(spec, "worker")
     if not leader and not worker:
         yield from _ome_pods(spec, spec, where, name, pods, is_completed=is_completed)
         return
@@ -343,12 +323,6 @@ def _ome_component(spec: Mapping[str, Any], where: str, name: str, *, is_complet
         *_ome_pods(worker, spec, f"{where}.worker", f"{name} worker", product(pods, size), is_completed=is_completed),
     ):
         yield template if size == 0 else replace(template, labels=IN_A_GROUP)
-
-
-def _ome_least(spec: Mapping[str, Any]) -> int | None:
-    """The pods, or groups of pods, that always run: at least one."""
-    least = count_of(spec.get("minReplicas"), 1)
-    return least if least is None else max(least, 1)
 
 
 def _ome_pods(  # noqa: PLR0913  # all that differs

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from webhook.model.accelerators import DEVICE_CLASSES
-from webhook.model.json_parts import entries, listed, mapped, part
+from webhook.model.json_parts import entries, listed, mapped, part, text
 from webhook.model.pod import APP, INIT, Mount
 from webhook.model.requirements import is_extended
 
@@ -119,6 +119,12 @@ def count_of(value: object, otherwise: int | None) -> int | None:
     if value is None:
         return otherwise
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_PODS else None
+
+
+def at_least_one(value: object) -> int | None:
+    """A count in a manifest that is 1 where it is missing or 0; None where it is no count."""
+    count = count_of(value, 1)
+    return None if count is None else max(count, 1)
 
 
 def annotated_count(annotations: Mapping[str, Any], keys: Iterable[str]) -> int | None:
@@ -285,7 +291,10 @@ def with_shared_memory(template: Template, container: int | str, volume: str, si
     at = _place(containers, container)
     if not isinstance(spec.get("volumes"), list | None):
         return template
-    if at is None or any(_is_there(mount) for mount in listed(containers[at], "volumeMounts")):
+    if at is None:
+        return template
+    paths = (text(mount, "mountPath") for mount in listed(containers[at], "volumeMounts"))
+    if any(Mount("", path).is_at(_DIRECTORY) for path in paths):
         return template
     mount = {"name": volume, "mountPath": _DIRECTORY}
     containers[at] = {**containers[at], "volumeMounts": [*listed(containers[at], "volumeMounts"), mount]}
@@ -304,11 +313,6 @@ def _place(containers: list[Any], wanted: int | str) -> int | None:
             mounts = part(container, "volumeMounts")
             return at if isinstance(container, dict) and (mounts is None or isinstance(mounts, list)) else None
     return None
-
-
-def _is_there(mount: object) -> bool:
-    path = part(mount, "mountPath")
-    return isinstance(path, str) and Mount("", path).is_at(_DIRECTORY)
 
 
 _PLACEHOLDER = re.compile(
@@ -372,19 +376,15 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
 
 
 def _asks_for_unknown(container: Mapping[str, Any]) -> bool:
+    """Whether a placeholder may stand for GPUs. The policy is not known here, and may declare their name."""
     for key in ("requests", "limits"):
         amounts = part(container, "resources", key)
         if is_placeholder(amounts) or any(
-            is_placeholder(name) or (is_placeholder(amount) and _may_be_gpus(name))
+            is_placeholder(name) or (is_placeholder(amount) and (is_extended(name) or name.startswith(DEVICE_CLASSES)))
             for name, amount in mapped(amounts).items()
         ):
             return True
     return is_placeholder(container.get("resources"))
-
-
-def _may_be_gpus(resource: str) -> bool:
-    """Whether a resource may be GPUs. The policy is not known here, and may declare its name."""
-    return is_extended(resource) or resource.startswith(DEVICE_CLASSES)
 
 
 def _unknown(container: Mapping[str, Any]) -> Iterator[str]:
