@@ -85,14 +85,6 @@ def test_kinds_that_no_rule_has_are_named_with_what_to_add() -> None:
     )
 
 
-def test_every_group_has_a_finding_of_its_own() -> None:
-    found = looked(definition("b", POD, group="b.com"), definition("a", POD, group="a.com"))
-    assert [finding.found.partition(" have")[0] for finding in found] == [
-        "the schemas of a in a.com",
-        "the schemas of b in b.com",
-    ]
-
-
 @pytest.mark.parametrize(
     "rule",
     [

@@ -54,40 +54,6 @@ def test_administrative_access_is_refused_at_its_place_in_the_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "place"),
-    [
-        pytest.param(claim(exactly(OTHER)), "spec.devices.requests[0].exactly", id="a claim"),
-        pytest.param(claim(exactly(OTHER), kind=TEMPLATE), "spec.spec.devices.requests[0].exactly", id="a template"),
-        pytest.param(
-            claim(first({"deviceClassName": GPU}, {"deviceClassName": OTHER})),
-            "spec.devices.requests[0].firstAvailable[1]",
-            id="an alternative",
-        ),
-        pytest.param(
-            claim({"deviceClassName": OTHER}, version="v1beta1"),
-            "spec.devices.requests[0]",
-            id="as until Kubernetes 1.32",
-        ),
-        pytest.param(
-            claim(exactly(OTHER, allocationMode="Half", count=-1)),
-            "spec.devices.requests[0].exactly",
-            id="in a number that nobody can read",
-        ),
-    ],
-)
-def test_a_denied_class_is_refused_at_its_place_in_the_object(raw: dict[str, Any], place: str) -> None:
-    (said,) = found(raw)
-    assert said == (
-        f"resourceClaims: {place}.deviceClassName: requests devices of class h200.example.com; the policy denies "
-        "*.example.com. Request another class, or ask the platform team."
-    )
-
-
-def test_every_denied_class_is_told() -> None:
-    assert len(found(claim(exactly(OTHER), exactly(), exactly("a.example.com")))) == 2
-
-
-@pytest.mark.parametrize(
     ("requests", "number"),
     [
         pytest.param([exactly(count=9)], 9, id="one request"),

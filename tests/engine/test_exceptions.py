@@ -191,22 +191,6 @@ def test_what_is_not_injected_is_told(tmp_path) -> None:
     assert phases.mutate(request(pod(1, name="bert-1")), policies, FACTS, END).result == "patched"
 
 
-def test_an_image_is_matched_by_glob_or_digest_together_with_the_name_of_its_container(tmp_path) -> None:
-    digest = f"sha256:{'a' * 64}"
-    match = {"images": [digest, "docker.io/library/*"], "containers": ["main"]}
-    policies = written(tmp_path, {**ENTRY, "match": match})
-
-    def is_let_in(name: str, image: str) -> bool:
-        limits = {"nvidia.com/gpu": 16}
-        raw = pod(spec={"containers": [{**container(name, limits=limits), "image": image}]})
-        return admitted(raw, policies, END - 1)[0]
-
-    assert is_let_in("main", f"registry.corp/a@{digest}")
-    assert is_let_in("main", "nginx:1")
-    assert not is_let_in("other", "nginx:1")
-    assert not is_let_in("main", "registry.corp/library/nginx")
-
-
 @pytest.mark.parametrize(
     ("pattern", "image", "is_meant"),
     [
@@ -276,12 +260,6 @@ def test_pods_that_are_excepted_from_a_quota_count_in_it(tmp_path) -> None:
     policies = written(tmp_path, {**ENTRY, "rules": ["gpuQuota"]}, rules=QUOTA)
     pods = [("gpt-1", 8), ("bert-1", 8), ("bert-2", 8), ("gpt-2", 1)]
     assert one_by_one(policies, *pods) == [(True, False), (True, False), (True, True), (False, False)]
-
-
-def test_a_pod_larger_than_the_whole_quota_is_let_in_by_either_kind(tmp_path) -> None:
-    raised = {**WITHOUT_RULES, "settings": {"gpuQuota": {"gpus": 24}}}
-    for entry, is_told in (({**ENTRY, "rules": ["gpuQuota"]}, True), (raised, False)):
-        assert one_by_one(written(tmp_path, entry, rules=QUOTA), ("bert-1", 20)) == [(True, is_told)]
 
 
 def test_pods_that_are_excepted_from_quotas_are_not_refused_by_shared_quotas_either(tmp_path) -> None:

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.build import FACTS, WORKLOADS, container, pod, policy, workload
+from tests.build import FACTS, WORKLOADS, pod, policy, workload
 from tests.quota.quotas import shared_quota
 from webhook import engine
-from webhook.outcome import FindingKind, Outcome
+from webhook.outcome import Outcome
 from webhook.policy.policy_set import ConfiguredRule, Policy
 from webhook.policy.schema import WorkloadsMode
 from webhook.rules.rule import Rule, Violation
@@ -15,7 +15,6 @@ from webhook.rules.rule_settings import Mode, RuleSettings
 
 TEAM = "team"
 SPREAD = {"replicaSpread": {}}
-PREFERRED = {"replicaSpread": {"inject": "preferred"}}
 CROWDED = (
     "spec.template.spec.topologySpreadConstraints: nothing keeps the replicas apart; one node may get all of them, "
     "which then fail with it. Set it or podAntiAffinity, with topologyKey kubernetes.io/hostname."
@@ -66,40 +65,6 @@ def test_no_pod_hears_of_it(mode: str) -> None:
     completed = engine.mutate(raw, using, FACTS)
     assert (completed.findings, completed.injections) == ((), ())
     assert engine.validate(raw, using, FACTS).findings == ()
-
-
-@pytest.mark.parametrize(
-    "raw",
-    [
-        pytest.param(deployment(1), id="one replica"),
-        pytest.param(deployment(0), id="none"),
-        pytest.param(deployment(None), id="one, where none are named"),
-        pytest.param(deployment("many"), id="a number that is none"),
-        pytest.param(deployment(kind="StatefulSet"), id="a StatefulSet"),
-        pytest.param(deployment(topologySpreadConstraints=[{"topologyKey": "zone"}]), id="a spread of its own"),
-        pytest.param(workload("DaemonSet", pod(1)), id="one on each node"),
-        pytest.param(deployment(containers=[container("c")]), id="no GPU"),
-    ],
-)
-def test_nothing_is_said_of_other_objects(raw: dict[str, Any]) -> None:
-    assert said(raw, policy(SPREAD)) == []
-
-
-def test_replicas_that_will_be_spread_need_not_say_so() -> None:
-    using = policy(PREFERRED, workloads="enforce")
-    assert said(deployment(), using) == []
-    (found,) = engine.template_outcomes(deployment(), TEAM, using, FACTS)
-    assert [str(edit) for one in found.injections for edit in one.edits] == [
-        "topologySpreadConstraints over kubernetes.io/hostname"
-    ]
-
-
-def test_a_rule_that_only_warns_says_what_it_would_add_instead() -> None:
-    (finding,) = judged(deployment(), policy(PREFERRED, mode="warn")).findings
-    assert (finding.kind, finding.message) == (
-        FindingKind.INJECTION,
-        "would add topologySpreadConstraints over kubernetes.io/hostname",
-    )
 
 
 @pytest.mark.parametrize(

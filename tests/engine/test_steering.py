@@ -127,11 +127,6 @@ def test_an_update_that_leaves_only_nodes_which_a_rule_forbids_is_refused(others
     assert engine.validate(narrowed, rules(), facts, old=narrowed).findings == ()
 
 
-def test_a_template_whose_pods_would_be_refused_is_told_all_reasons() -> None:
-    findings = engine.validate_workload(workload("Deployment", trainer()), "team", rules(), cluster(T4, A100)).findings
-    assert any("T4 is shared by time-slicing, A100 has driver 535" in finding.message for finding in findings)
-
-
 def test_a_pod_that_a_queue_holds_counts_nodes_whose_taints_it_does_not_tolerate() -> None:
     taint = {"key": "team", "value": "a", "effect": "NoSchedule"}
     nodes = [

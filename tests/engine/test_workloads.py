@@ -119,12 +119,6 @@ def test_what_would_become_of_the_pods_does_not_depend_on_what_is_said_of_worklo
 MODES = ("warn", "enforce", "disabled")
 
 
-def test_an_object_that_makes_no_pods_is_of_no_concern() -> None:
-    assert (
-        judged({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}}).findings == ()
-    )
-
-
 @pytest.mark.parametrize("name", ["x" * 2_000_000, "\x1b[2J" * 500_000], ids=["long", "full of control characters"])
 def test_names_of_any_length_make_no_long_text(name: str) -> None:
     raw = training(9, 9, name=name, env=EXPOSED)
@@ -173,19 +167,6 @@ def test_a_quota_that_all_groups_pass_together_is_said_once() -> None:
         "GPUs in all. Run fewer, or request less in each."
     )
     assert (finding.refuses, finding.warns) == (False, True)
-
-
-@pytest.mark.parametrize(
-    ("raw", "gpus"),
-    [
-        pytest.param(training(), 40, id="just fits"),
-        pytest.param(training(workers=None), 16, id="one worker where none is named"),
-        pytest.param(training(workers=0), 8, id="no worker"),
-        pytest.param(training(workers="many"), 16, id="a number that is none"),
-    ],
-)
-def test_nothing_is_said_of_a_quota_that_all_groups_fit_into(raw: dict[str, Any], gpus: int) -> None:
-    assert said(raw, own(gpus=gpus)) == []
 
 
 def test_pods_that_are_refused_one_by_one_do_not_count() -> None:

@@ -99,12 +99,6 @@ spec:
         assert Host(name) == site.host
 
 
-def test_docker_hub_is_queried_at_its_endpoint():
-    site = AllowList(PRESETS["docker.io"]).site("docker.io")
-    assert site is not None
-    assert str(site.url("/v2/").host) == "registry-1.docker.io"
-
-
 def test_a_registry_is_for_all_namespaces_unless_it_names_some(tmp_path):
     spec = """\
 spec:

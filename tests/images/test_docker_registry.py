@@ -116,12 +116,6 @@ def test_a_proxy_in_the_environment_is_not_used(registry, monkeypatch):
     assert asking(listed(registry.port)).look_up(image(registry.port)).env == ENV
 
 
-def test_names_are_resolved_by_the_operating_system(registry):
-    host = HostPattern("localhost", registry.port)
-    client = asking(Registry(host, plain_http=True))
-    assert client.look_up(ImageReference(f"localhost:{registry.port}", "team/image", "oci")).env == ENV
-
-
 @pytest.fixture(scope="module")
 def with_password(
     registry: DockerRegistry, storage: Path, tmp_path_factory: pytest.TempPathFactory

@@ -142,12 +142,6 @@ def test_a_realm_with_a_scope_gets_one_scope(server, tokens):
     assert query(tokens.heard[0]) == {"account": ["x"], "scope": [SCOPE]}
 
 
-def test_the_registry_itself_may_give_tokens(server):
-    server.scripts["/auth"] = token("tok")
-    demand(server, "Bearer tok", bearer(f"http://registry.example:{server.port}/auth"))
-    assert client(listed(server.port)).look_up(reference(server.port)).digest == MANIFEST.digest
-
-
 def test_credentials_are_shown_to_the_token_server_and_the_token_to_the_registry(server, tokens, tmp_path):
     demand(server, "Bearer tok", bearer(f"https://tokens.example:{tokens.port}/token"))
     known = credentials(tmp_path, server, username="robot", password="secret")
@@ -272,14 +266,6 @@ def test_a_registry_that_accepts_no_login_gets_two_requests(server, tokens):
         "(401); check that it exists and that the configured credentials may pull it"
     )
     assert (len(server.heard), len(tokens.heard)) == (2, 1)
-
-
-def test_credentials_of_another_registry_are_not_sent(server, tmp_path):
-    demand(server, BASIC, 'Basic realm="corp"')
-    file = tmp_path / "config.json"
-    file.write_text(json.dumps({"auths": {"registry.example": {"username": "robot", "password": "secret"}}}))
-    refused(listed(server.port), server, Credentials(file))
-    assert {heard.authorization for heard in server.heard} == {None}
 
 
 def test_no_error_shows_a_secret(server, tokens, tmp_path):

@@ -17,14 +17,6 @@ def registry_of(reference: ImageReference) -> str:
     return reference.registry
 
 
-def test_registries_take_turns() -> None:
-    waiting = LookupQueue(registry_of)
-    for registry, name in [("x", "a"), ("x", "b"), ("x", "c"), ("y", "a"), ("z", "a")]:
-        waiting.add(reference(registry, name))
-    taken = [waiting.take() for _ in range(4)]
-    assert [one.registry for one in taken if one is not None] == ["x", "y", "z", "x"]
-
-
 def test_a_third_reference_of_a_registry_waits_until_one_is_done() -> None:
     waiting = LookupQueue(registry_of)
     for name in "abc":

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -18,7 +17,6 @@ from tests.images.replicas import (
     MemoryStore,
     Registries,
     config,
-    looking_up,
     seen,
 )
 from webhook.images.allowlist import PRESETS, AllowList, Registry
@@ -70,23 +68,6 @@ def test_a_namespace_for_which_a_registry_is_not_learns_nothing_and_has_nothing_
     assert client.asked == [APP]
 
 
-def test_all_spellings_of_a_reference_are_one(images: LookupService, client: Registries) -> None:
-    for texts in (
-        ["python", "index.docker.io/library/python"],
-        ["registry.corp:5000/app", "Registry.Corp:5000/app:latest"],
-    ):
-        assert all(seen(images, text).config is not None for text in texts)
-    assert len(client.asked) == 2
-
-
-@pytest.mark.parametrize("text", ["", "a b", "x" * 100_000, "\ud800"])
-def test_a_text_that_is_no_reference_is_a_problem_without_a_look_up(text: str, images: LookupService) -> None:
-    info = images.info(text)
-    assert (info.config, info.is_pending, images.pending) == (None, False, 0)
-    assert "is not an image reference" in info.problem
-    assert len(info.problem) < 500
-
-
 def test_a_registry_that_is_not_on_the_list_is_never_queried(client: Registries, clock: Clock) -> None:
     images = LookupService(client.look_up, AllowList([Registry(HostPattern("nvcr.io"))]), clock=clock)
     images.start()
@@ -94,30 +75,6 @@ def test_a_registry_that_is_not_on_the_list_is_never_queried(client: Registries,
     assert seen(images, "nvcr.io/nvidia/pytorch:24.01-py3").config is not None
     images.close()
     assert client.asked == ["nvcr.io/nvidia/pytorch:24.01-py3"]
-
-
-def test_a_caller_never_waits_for_a_registry(client: Registries, clock: Clock) -> None:
-    """The registry never answers, so a caller that waited would never end."""
-    silence = threading.Event()
-    client.answers = {f"docker.io/team/app:{number}": lambda: silence.wait() and config() for number in range(5)}
-    with looking_up(client, clock=clock) as images:
-        for number in range(5):
-            assert images.info(f"docker.io/team/app:{number}") == PENDING
-        eventually(lambda: len(client.asked) == 2)
-        assert images.info(APP) == PENDING
-        images.close()
-        silence.set()
-
-
-def test_an_image_that_many_threads_need_is_looked_up_once(images: LookupService, client: Registries) -> None:
-    gate = threading.Event()
-    client.answers[APP] = lambda: gate.wait(20) and config(APP)
-    with ThreadPoolExecutor(16) as pool:
-        infos = list(pool.map(lambda _: images.info(APP), range(2000)))
-    gate.set()
-    assert set(map(repr, infos)) == {repr(PENDING)}
-    assert seen(images).config == config(APP)
-    assert client.asked == [APP]
 
 
 # When a registry is asked again
@@ -228,37 +185,6 @@ def test_a_registry_that_demands_a_pause_gets_no_request_for_any_image(
 
 
 # How many at once
-
-
-def test_a_slow_registry_delays_no_other_and_gets_two_requests_at_a_time(
-    images: LookupService, client: Registries
-) -> None:
-    gate = threading.Event()
-    slow = [f"slow.example/app:{number}" for number in range(20)]
-    client.answers = dict.fromkeys(slow, lambda: gate.wait(20) and config())
-    for text in slow:
-        images.info(text)
-    eventually(lambda: client.at_once["slow.example"] == 2)
-    for number in range(50):
-        images.info(f"fast.example/app:{number}")
-    eventually(lambda: images.info("fast.example/app:49").config is not None)
-    assert images.pending == 20
-    gate.set()
-    assert images.wait(20)
-    assert client.most_at_once["slow.example"] == 2
-    assert client.most_at_once["fast.example"] <= 2
-
-
-def test_images_beyond_the_queue_stay_pending_and_nothing_grows(client: Registries, clock: Clock) -> None:
-    images = LookupService(client.look_up, EVERYBODY, clock=clock)
-    registries = [f"registry-{number}.example" for number in range(5)]
-    for number in range(5 * MOST_WAITING):
-        assert images.info(f"{registries[number % 5]}/app:{number}") == PENDING
-    assert images.pending == MOST_WAITING
-    images.start()
-    assert images.wait(20)
-    assert seen(images, f"{registries[4]}/app:{5 * MOST_WAITING - 1}").config is not None
-    images.close()
 
 
 def test_hosts_of_one_pattern_leave_room_for_those_of_others(client: Registries, clock: Clock) -> None:

@@ -131,14 +131,6 @@ def test_content_is_read_again_only_if_it_has_changed(one: Replica, store: Memor
     assert store.writes == 1
 
 
-def test_of_two_images_under_one_tag_the_one_looked_up_last_wins(one: Replica, other: Replica, clock: Clock) -> None:
-    one.finds("x")
-    clock.advance(30)
-    other.finds("y")
-    exchange(other, one, other)
-    assert (one.image(), other.image()) == (digest("y"), digest("y"))
-
-
 def test_problems_are_not_shared_and_give_way_to_configurations(
     one: Replica, other: Replica, store: MemoryStore, clock: Clock
 ) -> None:
@@ -199,20 +191,6 @@ def test_a_config_map_that_lost_everything_is_written_again(
     assert fresh.image() == digest("x")
     said = "the shared results of look-ups cannot be read and are ignored: it is not what replicas write"
     assert [record.getMessage().startswith(said) for record in caplog.records] == [True] * (content == b"hello")
-
-
-def test_an_older_config_map_that_is_put_back_does_not_bring_back_older_images(
-    one: Replica, other: Replica, store: MemoryStore, clock: Clock
-) -> None:
-    one.finds("x")
-    exchange(one)
-    older = store.content
-    clock.advance(600)
-    one.finds("y")
-    exchange(one, other)
-    store.content, store.version = older, store.version + 1
-    exchange(other, one, other)
-    assert (one.image(), other.image()) == (digest("y"), digest("y"))
 
 
 def test_a_look_up_in_the_future_does_not_win(one: Replica, store: MemoryStore, clock: Clock) -> None:

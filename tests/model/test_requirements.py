@@ -60,20 +60,6 @@ def of_cpu(cores: int, *, sidecar: bool = False) -> dict[str, Any]:
     return container({"cpu": cores}, sidecar=sidecar)
 
 
-@each(
-    "init, apps, expected",
-    {
-        "containers add up": ([], [1, 2], 3),
-        "an init container runs before and alone": ([of_cpu(2)], [1], 2),
-        "init containers run one after the other": ([of_cpu(2), of_cpu(3)], [1], 3),
-        "init 2, sidecar 1, app 1": ([of_cpu(2), of_cpu(1, sidecar=True)], [1], 2),
-        "sidecar 1, init 2, app 1": ([of_cpu(1, sidecar=True), of_cpu(2)], [1], 3),
-    },
-)
-def test_the_peak_of_what_runs_together_is_reserved(init, apps, expected) -> None:
-    assert demand(*map(of_cpu, apps), initContainers=init) == {"cpu": expected * 1000}
-
-
 def test_ephemeral_containers_reserve_nothing() -> None:
     assert demand(of_cpu(1), ephemeralContainers=[of_cpu(4)]) == {"cpu": 1000}
 

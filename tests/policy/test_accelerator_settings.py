@@ -6,7 +6,6 @@ import pytest
 
 from tests.golden import golden
 from webhook.model.accelerators import BUILT_IN, Declared, Share, Vendor
-from webhook.policy.policy_store import PolicyStore
 from webhook.yaml_files.file_errors import FileErrors
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\nspec:\n"
@@ -65,20 +64,3 @@ def test_shared_quotas_and_pools_may_name_what_is_declared(policies) -> None:
     loaded = policies.load()
     assert loaded.default.node_pools[0].gpu_resources == {"example.com/vgpu-a"}
     assert [bound.quota.counting.accelerators for bound in loaded.shared_quotas] == [loaded.accelerators]
-
-
-def test_a_reload_with_other_names_is_refused_until_the_replica_starts_again(policies) -> None:
-    """Pods are kept without what nobody counted when they were read."""
-    write(policies, VGPU)
-    store = PolicyStore(policies.path)
-    held = store.current
-    write(policies)
-    assert not store.check()
-    assert store.current is held
-    assert (
-        "spec.accelerators.extra: differs from the names of GPUs with which this replica started"
-        in store.status.last_error
-    )
-    assert "restart the replicas" in store.status.last_error
-    write(policies, VGPU, rules="{gpuLimits: {mode: warn}}")
-    assert store.check()

@@ -106,22 +106,3 @@ def test_the_policies_of_hundreds_of_namespaces_are_checked() -> None:
     teams = {f"team-{n}.yaml": text.replace("name: training", f"name: team-{n}", 1) for n in range(400)}
     default = {"_default.yaml": (SHIPPED / "_default.yaml").read_text()}
     assert checked(default | teams, mounted=default).errors == ()
-
-
-# Rows for the tables of CUDA
-
-
-def rows(text: str) -> dict[str, str]:
-    """A file of rows; `text` is YAML for the place behind `spec:`."""
-    head = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUCudaTables\nmetadata: {name: _cuda}\n"
-    return {"_cuda.yaml": f"{head}spec: {text}\n"}
-
-
-BRANCH = '{drivers: [{branch: 650, cuda: "14.0", source: me, date: unknown}]}'
-
-
-def test_a_config_map_that_loses_the_rows_is_not_taken_up() -> None:
-    had = DEFAULT | rows(BRANCH)
-    lost = checked(DEFAULT, old=had, mounted=had)
-    assert (lost.errors, [error.path for error in lost.doubts]) == ((), ["_cuda.yaml"])
-    assert checked(DEFAULT | rows("{}"), old=had, mounted=had) == Checked()

@@ -26,11 +26,6 @@ def test_a_namespace_without_gpus_is_told_whom_to_ask(policies) -> None:
     )
 
 
-def test_without_a_contact_people_are_sent_to_the_platform_team(policies) -> None:
-    write(policies, "_default", rules=NONE)
-    assert refusal(policies, "web").endswith("namespace web. Ask the platform team to enable them.")
-
-
 def test_the_contact_of_a_namespace_replaces_that_of_the_default(policies) -> None:
     write(policies, "_default", '"#gpu-help"', NONE)
     write(policies, "own", "ada@example.com.")

@@ -54,14 +54,6 @@ def test_a_default_with_limits_gives_one_to_every_namespace(policies) -> None:
     assert {bound.origin for each in ("a", "b") for bound in loaded.quotas_for(each)} == {"_default.yaml"}
 
 
-def test_a_file_is_merged_over_the_default_limit_by_limit(policies) -> None:
-    policies.policy("_default", "gpuQuota: {mode: warn, gpus: 2, byModel: {T4: 1}}")
-    policies.policy("a", "gpuQuota: {byModel: {H100: 1}}")
-    (bound,) = policies.load().quotas_for("a")
-    assert {(limit.name, limit.hard) for limit in bound.quota.limits} == {("", 2), ("T4", 1), ("H100", 1)}
-    assert (bound.mode, bound.origin) == (Mode.WARN, "a.yaml")
-
-
 @each(
     "rules",
     {
@@ -73,12 +65,6 @@ def test_a_file_is_merged_over_the_default_limit_by_limit(policies) -> None:
 )
 def test_without_limits_or_disabled_there_is_no_quota(policies, rules) -> None:
     policies.policy("a", rules)
-    assert policies.load().quotas_for("a") == ()
-
-
-def test_a_namespace_may_switch_off_the_quota_that_it_inherits(policies) -> None:
-    policies.policy("_default", OWN.format(2))
-    policies.policy("a", "gpuQuota: {mode: disabled}")
     assert policies.load().quotas_for("a") == ()
 
 

@@ -39,10 +39,3 @@ def test_what_is_equal_has_one_hash_and_what_differs_has_another(policies) -> No
     assert first.hash != other.hash
     assert first.default.hash != other.default.hash
     assert first.short_hash == first.hash[:12]
-
-
-def test_an_added_empty_default_changes_the_hash_of_the_set(policies) -> None:
-    policies.policy("a", "gpuLimits: {mode: warn}")
-    without = policies.load()
-    policies.policy("_default")
-    assert without.hash != policies.load().hash

@@ -83,17 +83,6 @@ def test_a_bad_file_keeps_the_last_good_set_and_is_logged_once(store, policies, 
     assert f"those of {before.short_hash} stay in use" in record.getMessage()
 
 
-def test_one_bad_file_keeps_the_good_change_of_another_back(store, policies) -> None:
-    policies.policy("_default", LIMIT.format(2))
-    policies.write("team-a.yaml", "x: [")
-    store.check()
-    assert most(store.current) == 1
-    policies.policy("team-a", LIMIT.format(3))
-    assert store.check()
-    assert (most(store.current), most(store.current, "team-a")) == (2, 3)
-    assert (store.status.last_ok, store.status.last_error) == (True, "")
-
-
 def test_mending_a_file_back_to_what_is_in_use_ends_the_error_without_a_new_set(store, policies) -> None:
     policies.write("_default.yaml", "x: [")
     store.check()

@@ -2,8 +2,6 @@
 
 from fractions import Fraction
 
-import pytest
-
 from webhook.quota.quotas import Limit, Measure, OnLedgerFailure, QuotaScope, UnspecifiedModel
 from webhook.rules.rule_settings import Mode
 
@@ -49,20 +47,6 @@ def test_a_shared_quota_is_enforced_and_refuses_without_its_ledger_unless_it_say
         "a": (Mode.ENFORCE, OnLedgerFailure.DENY, "_quotas.yaml"),
         "b": (Mode.WARN, OnLedgerFailure.DENY, "_quotas.yaml"),
     }
-
-
-def test_a_disabled_shared_quota_is_left_out(policies) -> None:
-    policies.shared_quotas("- {name: a, namespaces: [x], gpus: 1, mode: disabled}")
-    loaded = policies.load()
-    assert (loaded.shared_quotas, loaded.quotas_for("x")) == ((), ())
-
-
-def test_shared_quotas_alone_are_a_directory_of_policies(policies) -> None:
-    policies.shared_quotas("- {name: a, namespaces: [x], gpus: 1}")
-    loaded = policies.load()
-    assert [shared_quota.quota.name for shared_quota in loaded.quotas_for("x")] == ["a"]
-    assert (loaded.quotas_for("y"), loaded.for_namespace("x").rules) == ((), ())
-    assert len(loaded.notices) == 1
 
 
 # What a shared quota takes over.
@@ -123,12 +107,6 @@ def test_the_file_of_a_namespace_does_not_change_how_a_shared_quota_counts(polic
 
 
 # Mistakes.
-
-
-@pytest.mark.parametrize("name", ["a" * 63, "0", "a--b"], ids=["63 characters", "a digit", "two dashes"])
-def test_every_label_of_dns_is_a_name_for_a_shared_quota(policies, name) -> None:
-    policies.shared_quotas(f'- {{name: "{name}", namespaces: [x], gpus: 1}}')
-    assert the_shared_quota(policies).quota.name == name
 
 
 def test_all_mistakes_come_at_once_with_those_of_other_files(policies) -> None:

@@ -41,6 +41,9 @@ from webhook.images.registry_documents import (
 )
 from webhook.model.image import ImageConfig, ImageReference
 
+_LONGEST = 8 * 1024
+"""Characters of one header that are read."""
+
 _SCHEME = re.compile(r"(?:^|,)\s*(bearer|basic)\b\s*", re.IGNORECASE)
 
 
@@ -51,7 +54,7 @@ def parse_challenges(headers: Iterable[str]) -> dict[str, dict[str, str]]:
     """
     challenges: dict[str, dict[str, str]] = {}
     for header in headers:
-        _, *parts = _SCHEME.split(header)
+        _, *parts = _SCHEME.split(header if len(header) <= _LONGEST else "")
         for scheme, text in zip(parts[::2], parts[1::2], strict=True):
             pairs = (item.partition("=") for item in parse_http_list(text))
             parameters = {name.strip().lower(): value.strip().strip('"') for name, equals, value in pairs if equals}

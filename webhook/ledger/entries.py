@@ -172,7 +172,8 @@ def kind_to_raw(kind: Kind) -> dict[str, Any]:
     if requests:
         raw["requests"] = [
             [
-                {"gpu": one.resource, "number": one.number} | ({} if one.models is None else {"models": one.models})
+                {"gpu": one.resource, "number": one.number}
+                | ({} if one.models is None else {"models": list(one.models)})
                 for one in request
             ]
             for request in requests
