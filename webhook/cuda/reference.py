@@ -13,7 +13,8 @@ from webhook.cuda.offer import Offer
 from webhook.cuda.verdict import judge
 from webhook.model.versions import Version, parse_version
 
-_FIRST_SHOWN = parse_version("10.0")
+_FIRST_SHOWN = parse_version("11.0")
+_FIRST_BRANCH = 450
 _LAST_OF_BRANCH = 999
 """Stands for the newest driver of a branch."""
 _WAYS = ("Native", "Minor-version compatibility", "Forward compatibility only", "Not known")
@@ -39,8 +40,8 @@ def _matrix(tables: CudaTables) -> Iterator[str]:
     branches = [branch for branch in tables.drivers.rows if branch.cuda.at_least(_FIRST_SHOWN)]
     yield (
         "\n### CUDA and driver branches\n\n"
-        "For the newest driver of each branch and a data-centre GPU that CUDA and driver know. The image does not\n"
-        "run on branches that its row does not name. Forward compatibility needs `cuda-compat` in the image.\n"
+        "For the newest driver of each branch from 450 on and a data-centre GPU that CUDA and driver know. The image\n"
+        "does not run on branches that its row does not name. Forward compatibility needs `cuda-compat` in the image.\n"
     )
     yield from _table(
         ["CUDA", *_WAYS],
@@ -78,7 +79,7 @@ def _way(cuda: Version, branch: Branch, tables: CudaTables) -> str:
 def _drivers(tables: CudaTables) -> Iterator[str]:
     yield (
         "\n### Driver branches\n\nThe newest CUDA that each reports, and the month of its last release; empty where "
-        "nobody has said when it ends.\n[The table](../webhook/cuda/data/drivers.yaml) has the sources.\n"
+        "nobody has said when it ends.\n[The table](../webhook/cuda/data/drivers.yaml) has sources and older branches.\n"
     )
     yield from _table(
         ["Branch", "CUDA", "Support", "Ends"],
@@ -90,6 +91,7 @@ def _drivers(tables: CudaTables) -> Iterator[str]:
                 "; ".join(filter(None, (row.end, row.note))),
             ]
             for row in tables.drivers.rows
+            if row.number >= _FIRST_BRANCH
         ),
     )
 

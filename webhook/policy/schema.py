@@ -85,8 +85,7 @@ class Workloads(CamelModel):
     """What happens to workloads (Deployments, PyTorchJobs and other objects that make pods) when they are applied."""
 
     mode: WorkloadsMode
-    """What happens to a workload whose pods would be refused: `warn` admits it with a warning, `enforce` refuses it,
-    `disabled` does not check workloads at all."""
+    """What happens to a workload whose pods would be refused; `disabled` checks none."""
 
 
 class AppliedDrivers(CamelModel):

@@ -66,8 +66,7 @@ class Settings(TableSettings):
     """What happens to a pod if it is not known what its images need, or on which nodes it could run. A
     registry that has not answered yet refuses no pod."""
     steer: bool = True
-    """Whether the pod gets a required node affinity that excludes the nodes which cannot run its images, while others
-    can, by the coarsest label that tells them apart."""
+    """Whether the pod is kept off the nodes which cannot run its images, while others can, by node affinity."""
     forward_compat: Literal["allow", "deny"] = "allow"
     """Whether the pod may run on nodes whose driver runs the image only by forward compatibility, with cuda-compat in
     the image."""
@@ -76,9 +75,8 @@ class Settings(TableSettings):
     with error 803 or 804 ([cuda.md](cuda.md#which-libcuda-a-container-loads)). Other risks with libcuda only
     warn."""
     images: Mapping[ImageGlob, CudaVersion] = Field(default_factory=dict)
-    """What the platform team knows of images: globs of image names, with or without registry and tag, each with the
-    CUDA version that they need, in quotes, or `none`. The longest glob that matches takes precedence over everything
-    else."""
+    """What the platform team knows of images: globs of names, with or without registry and tag, each with the CUDA
+    version that they need, in quotes, or `none`. The longest glob that matches beats everything else."""
 
     @cached_property
     def mapping(self) -> tuple[tuple[str, str], ...]:

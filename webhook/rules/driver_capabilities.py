@@ -42,12 +42,10 @@ class Settings(RuleSettings):
     capabilities: Annotated[
         tuple[Capability, ...], Field(json_schema_extra={"minItems": 1}), AfterValidator(_are_some)
     ] = ("compute", "utility")
-    """Libraries that containers get: `compute` for CUDA and OpenCL, `utility` for nvidia-smi and NVML, `video` for the
-    Video Codec SDK, `graphics` for OpenGL and Vulkan, `display` for X11, `ngx`, `compat32` for 32-bit programs, or
-    `all`."""
+    """Libraries that containers get: `compute` (CUDA, OpenCL), `utility` (nvidia-smi, NVML), `video` (Video Codec SDK),
+    `graphics` (OpenGL, Vulkan), `display` (X11), `ngx`, `compat32`, or `all`."""
     also_with_env_from: bool = False
-    """Whether a container also gets the variable if its `envFrom`, over which it takes precedence, may set it. By
-    default nothing is injected, with a warning."""
+    """Whether a container also gets the variable if its `envFrom` may set it. By default there is a warning instead."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advice]:

@@ -43,8 +43,8 @@ class Settings(InjectionSettings, TableSettings):
     """Settings of `gpuLimits`."""
 
     requests_only: Literal["deny", "repair"] = "deny"
-    """What happens to GPUs in requests that are missing in limits, which Kubernetes refuses: `deny` refuses the pod and
-    says how to mend it, `repair` adds the same number to limits. Templates of workloads are never repaired."""
+    """What happens to GPUs in requests that are missing in limits: `deny` refuses the pod, `repair` adds the same
+    number to limits. Templates of workloads are never repaired."""
     max_per_container: Annotated[int, Field(ge=0)] | None = None
     """Most GPUs of one container; a MIG slice and a claimed device count as one each. Unset: no maximum."""
     max_per_pod: Annotated[int, Field(ge=0)] | None = None
@@ -52,8 +52,7 @@ class Settings(InjectionSettings, TableSettings):
     maximum."""
     count_shares: bool = False
     """Whether MIG slices and partitions count in both maxima as their part of a GPU: two `nvidia.com/mig-1g.10gb` of an
-    H100 are 2/7, and so are two `nvidia.com/gpu` that are such slices by the labels of nodes. If nodes have different
-    parts, the largest counts. Claimed devices count as one each."""
+    H100 are 2/7. If nodes have different parts, the largest counts. Claimed devices count as one each."""
 
     _weights: UnitParts = PrivateAttr(default_factory=dict)
 

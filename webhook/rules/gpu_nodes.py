@@ -50,8 +50,8 @@ class Settings(RuleSettings):
         NodeTaint(key="sku", value="gpu"),
         NodeTaint(key="dedicated", value="gpu"),
     )
-    """Taints that mark GPU nodes. Pods without GPUs are sent only if a toleration has `gpu` in its key or value, the
-    resource name of a GPU as key, or key `sku` and operator `Exists`; an audit finds the others."""
+    """Taints that mark GPU nodes. Pods that tolerate those of other names than
+    [these](operations.md#which-pods-are-sent) are found by audits only."""
 
     tolerate_all: Literal["allow", "deny"] = "allow"
     """Whether pods may be on GPU nodes because they tolerate every taint (`operator: Exists` without a key). With

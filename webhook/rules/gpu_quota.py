@@ -92,18 +92,16 @@ class Settings(TableSettings):
     by_resource: Mapping[ExistingResource, Annotated[int, Field(ge=0, lt=10**9)]] = Field(default_factory=dict)
     """Most units of each GPU resource, whatever part of a GPU they are: `{"nvidia.com/mig-1g.10gb": 14}`."""
     unspecified_model: UnspecifiedModel = UnspecifiedModel.COUNT
-    """What happens to a pod that selects no model, if `byModel` is set: `count` counts it against each model that it
-    could get, `deny` refuses it and says which label to select."""
+    """What happens to a pod that selects no model, if `byModel` is set: it counts against each model that it could get,
+    or is refused."""
     claims: ClaimsMode = ClaimsMode.WARN
-    """What happens to a pod that may get GPUs which cannot be counted: devices of a class that is neither known nor
-    declared, claims that the webhook cannot read, and resources that open all GPUs of a node, without an entry in
-    `weights`."""
+    """What happens to a pod that may get GPUs which cannot be counted: devices of a class that nobody declared,
+    unreadable claims, and resources that open all GPUs of a node, without an entry in `weights`."""
     gated: Gated = Gated.LATER
-    """When a pod with scheduling gates begins to count: `later`, when its last gate goes, so that a queue may hold more
-    pods than the quota; or `now`, when it is created. Claims that Kubernetes makes for it count at once."""
+    """When a pod with scheduling gates begins to count: `later`, when its last gate goes, or `now`, when it is created.
+    Claims that Kubernetes makes for it count at once."""
     groups: Groups = Groups.WHOLE
-    """What happens to pods that start together, such as those of a JobSet: `whole` refuses the first of them if
-    the group does not fit, and else holds room for the others; `pods` counts each by itself."""
+    """Whether pods that start together, such as those of a JobSet, count as a `whole`, or each by itself (`pods`)."""
     on_ledger_failure: OnLedgerFailure = OnLedgerFailure.DENY
     """What happens to a pod while the ledger of usage cannot be reached."""
 

@@ -88,7 +88,7 @@ class Settings(TableSettings):
     """How much memory the GPUs, slices or shares of pods may have: `{min: 16Gi, max: 24Gi}`."""
     prefer: tuple[GpuModelName, ...] = ()
     """Models and families that pods prefer if they name none, the best one first: `[T4, L4]`. Karpenter treats
-    preferences as requirements, and drops them where no node satisfies them."""
+    preferences as requirements."""
 
     @model_validator(mode="after")
     def _leaves_gpus(self) -> "Settings":

@@ -59,9 +59,9 @@ class Settings(RuleSettings):
     require: Literal["tag", "digest"] = "tag"
     """What the image of a GPU container needs: `tag`, which is another tag than `latest` or a digest, or `digest`."""
     registries: tuple[Annotated[str, Field(max_length=255), AfterValidator(_registry)], ...] = ()
-    """Where images of GPU containers may come from: globs of registries such as `nvcr.io` or `*.example.com`, or of
-    repositories such as `registry.example.com/team`, with all below them. Official images of Docker Hub are called
-    `docker.io/library/python` and the like. Empty: from anywhere."""
+    """Where images of GPU containers may come from: globs of registries such as `*.example.com`, or of repositories
+    such as `registry.example.com/team`, with all below them. Docker Hub's own are `docker.io/library/python` and the
+    like. Empty: from anywhere."""
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:

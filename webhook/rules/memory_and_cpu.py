@@ -33,8 +33,7 @@ class Settings(RuleSettings):
     cpu_request: bool = True
     """Whether GPU containers need a CPU request. A CPU limit is enough."""
     memory_request_equals_limit: bool = False
-    """Whether the memory request of a GPU container must equal its memory limit, so that its node never promises more
-    memory than it has."""
+    """Whether the memory request of a GPU container must equal its memory limit."""
 
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:

@@ -57,8 +57,7 @@ class Settings(InjectionSettings):
     """Least number of GPUs that a container has to request to get the variables."""
     multi_node: bool = True
     """Whether a container with at least one GPU also gets the variables if its pod belongs to a job that may run on
-    several nodes: by its owner (of Kubeflow, Ray), or by labels and annotations of Kubeflow, JobSet, LeaderWorkerSet,
-    Ray, Volcano and indexed Jobs."""
+    several nodes (Kubeflow, Ray, JobSet, LeaderWorkerSet, Volcano, indexed Jobs)."""
     env: Mapping[EnvName, EnvValue] = Field(default_factory=dict)
     """The variables, such as `NCCL_DEBUG: WARN`, with strings as values. Names of interfaces and HCAs are right in the
     pod network."""
@@ -66,8 +65,7 @@ class Settings(InjectionSettings):
     """The variables of pods with `hostNetwork`, beside `env`; they take precedence. A name of an interface or HCA in
     `env` only is not injected there, with a warning."""
     also_with_env_from: bool = False
-    """Whether a container also gets the variables that its `envFrom` may set, over which they take precedence. By
-    default they are not injected, with a warning."""
+    """Whether a container also gets the variables that its `envFrom` may set. By default there is a warning instead."""
 
     @cached_property
     def of_the_network(self) -> list[str]:

@@ -67,10 +67,9 @@ class Settings(InjectionSettings):
 
     required: tuple[NodeExpression, ...] = ()
     """Expressions that every node of a GPU pod must satisfy. They are added to each nodeSelectorTerm of the pod,
-    because terms are ORed, unless its nodeSelector or the term implies them."""
+    because terms are ORed."""
     preferred: tuple[NodePreference, ...] = ()
-    """Expressions that nodes of a GPU pod should satisfy, with weights. Karpenter treats preferences as requirements;
-    where no node satisfies all, it drops the pod's own before these."""
+    """Expressions that nodes of a GPU pod should satisfy, with weights. Karpenter treats these as requirements."""
     if_missing: IfMissing = IfMissing.REFUSE
     """What happens to a pod that reaches validation without a required expression, because another webhook removed it.
     A missing preference only warns."""

@@ -37,8 +37,8 @@ class Settings(InjectionSettings):
     """PriorityClass for GPU pods that name none. It is set only if it exists, because Kubernetes refuses pods
     otherwise. Unset: no class is set."""
     allowed: tuple[ObjectGlob, ...] = ()
-    """Names or globs of classes that GPU pods may have beside `name`; others are refused. A pod that gets no class by
-    `name` is judged by the cluster's default class, and refused without one. Empty: every class is allowed.
+    """Names or globs of classes that GPU pods may have beside `name`. A pod that gets no class by `name` is judged by
+    the cluster's default class, and refused without one. Empty: every class.
     """
     when_missing: Literal["silent", "warn"] = "silent"
     """Whether the user gets a warning when the class does not exist and is not set."""

@@ -23,8 +23,7 @@ class Settings(InjectionSettings):
 
     inject: Literal["none", "preferred", "always"] = "none"
     """What GPU pods of a ReplicaSet get if they do not say how they spread. `preferred`: a topology spread constraint
-    with `ScheduleAnyway`, so that pods share a node where GPUs are short; not where Karpenter makes nodes, which treats
-    it as a requirement. `always`: there, too."""
+    with `ScheduleAnyway`, but not where Karpenter makes nodes, which requires it. `always`: there, too."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SpreadOverNodes]:

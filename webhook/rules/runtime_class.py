@@ -29,8 +29,8 @@ class Settings(InjectionSettings):
     name: ObjectName = "nvidia"
     """Name of the RuntimeClass. It is set only if it exists, because Kubernetes refuses pods otherwise."""
     when_missing: Literal["silent", "warn"] = "silent"
-    """Whether the user gets a warning when the RuntimeClass does not exist and is not set. Clusters whose
-    default runtime is NVIDIA's need none. Other reasons always bring a warning."""
+    """Whether the user gets a warning when the RuntimeClass does not exist and is not set. Clusters whose default
+    runtime is NVIDIA's need none."""
 
 
 def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[SetRuntimeClass | Advice]:

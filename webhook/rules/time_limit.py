@@ -47,8 +47,7 @@ class Settings(InjectionSettings):
     selectors: Annotated[
         tuple[Selector, ...], *not_empty("selects no pod; write at least one map of labels, or disable the rule")
     ] = ({"component": "singleuser-server"}, {"notebook-name": "*"})
-    """Labels of interactive pods, each with its value or a glob of values; a pod has all labels of one of the maps.
-    Default: servers of JupyterHub and notebooks of Kubeflow."""
+    """Labels of interactive pods, each with its value or a glob of values; a pod has all labels of one of the maps."""
     max: Duration = "12h"
     """The longest time that an interactive GPU pod may run, such as `8h`, `90m` or `1h30m`."""
     missing: Literal["inject", "refuse"] = "inject"

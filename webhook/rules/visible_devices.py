@@ -109,16 +109,15 @@ class Settings(InjectionSettings):
     """Annotations that ask a container runtime or its plugins for devices, such as cdi.k8s.io/*."""
     env_from: Reaction = Reaction.WARN
     """ConfigMaps and Secrets in envFrom that may set NVIDIA_VISIBLE_DEVICES, in containers with GPUs, and in others
-    under the NVIDIA runtime that do not set it in env; nobody sees what they hold."""
+    under the NVIDIA runtime that do not set it in env."""
     debug_containers: Reaction = Reaction.DENY
     """Debug containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image."""
     images: Reaction = Reaction.DENY
-    """Other containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image and request no GPU, in
-    pods that get no `void`. With a CUDA image they see every GPU, unless the toolkit takes the variable from privileged
-    containers only."""
+    """Other containers under the NVIDIA runtime that leave NVIDIA_VISIBLE_DEVICES to their image and request no GPU.
+    With a CUDA image they see every GPU, unless the toolkit takes the variable from privileged containers only."""
     whole_nodes: Reaction = Reaction.ALLOW
-    """NVIDIA_VISIBLE_DEVICES and devices.gke.io/* in pods that request all GPUs of every node that they could run on;
-    `deny` treats them as in other pods. Write `deny` if nodes may join with more GPUs than `nodePools` declares."""
+    """NVIDIA_VISIBLE_DEVICES and devices.gke.io/* in pods that request all GPUs of every node that they could run on.
+    Write `deny` if nodes may join with more GPUs than `nodePools` declares."""
     exempt: ExemptAgents = Field(default_factory=ExemptAgents)
     """What this rule leaves alone: `{namespaces: [monitoring], images: [nvcr.io/nvidia/k8s/dcgm-exporter]}`."""
 
