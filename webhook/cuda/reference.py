@@ -79,7 +79,7 @@ def _way(cuda: Version, branch: Branch, tables: CudaTables) -> str:
 def _drivers(tables: CudaTables) -> Iterator[str]:
     yield (
         "\n### Driver branches\n\nThe newest CUDA that each reports, and the month of its last release; empty where "
-        "nobody has said when it ends.\n[The table](../webhook/cuda/data/drivers.yaml) has sources and older branches.\n"
+        "nobody has said when it ends.\n[The table](../webhook/cuda/data/drivers.yaml) has sources and older ones.\n"
     )
     yield from _table(
         ["Branch", "CUDA", "Support", "Ends"],
