@@ -153,8 +153,10 @@ def test_the_listener_hears_of_good_and_bad_reloads(policies) -> None:
     assert [(status.last_ok, status.failures, status.reloads) for status in heard] == [(False, 1, 0), (True, 1, 1)]
 
 
-def test_watching_reloads_by_itself_until_closed(store, policies) -> None:
-    store.watch(0.01)
+def test_watching_reloads_by_itself_until_closed(policies) -> None:
+    policies.policy("_default", LIMIT.format(1))
+    store = PolicyStore(policies.path, interval=0.01)
+    store.watch()
     policies.policy("_default", LIMIT.format(2))
     eventually(lambda: most(store.current) == 2)
     store.close()
@@ -172,8 +174,8 @@ def test_watching_goes_on_after_an_unforeseen_fault(policies, caplog) -> None:
         if len(heard) == 1:
             raise RuntimeError("unforeseen")
 
-    store = PolicyStore(policies.path, listener=listener)
-    store.watch(0.01)
+    store = PolicyStore(policies.path, listener=listener, interval=0.01)
+    store.watch()
     policies.policy("_default", LIMIT.format(2))
     eventually(lambda: len(heard) == 1)
     policies.policy("_default", LIMIT.format(3))

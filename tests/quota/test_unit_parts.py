@@ -15,10 +15,9 @@ from webhook.gpus.gpu_table import GPUS as TABLE
 from webhook.ledger.entries import entries_from_raw
 from webhook.model.node import NodePool
 from webhook.model.pod_reader import pod_from_raw
-from webhook.quota.amounts import amounts
+from webhook.quota.amounts import amounts, unit_parts, with_part, without_part
 from webhook.quota.demand import demand_of, pod_demand
 from webhook.quota.quotas import Quota, QuotaScope
-from webhook.quota.unit_parts import unit_parts, with_part, without_part
 from webhook.rules.gpu_quota import Settings
 
 GPU, SHARED = "nvidia.com/gpu", "nvidia.com/gpu.shared"

@@ -6,6 +6,7 @@ If the API server cannot call the webhook, its error is explained, with a remedy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from webhook import engine
@@ -13,101 +14,20 @@ from webhook.doctor.doctor_report import DoctorFinding, ok, problem, skipped, wa
 from webhook.doctor.installation import DEFAULT_PORT, Installation, Object, Place, UnavailableError
 from webhook.kubernetes.api_errors import RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
+from webhook.yaml_files.shipped_tables import read_rows, read_table
 
 
 @dataclass(frozen=True, slots=True)
 class CallFault:
-    """A reason why calls of the webhook fail. `remedy` may have {namespace}, {name} and {port}."""
+    """A reason why calls of the webhook fail: what the API server says, what that means, and the remedy."""
 
-    pattern: str
-    """Regular expression for the message of the API server."""
+    pattern: re.Pattern[str]
     means: str
     remedy: str
 
 
-_NETWORK = (
-    "let the control plane reach port {port} of the pods: on a private GKE cluster a firewall rule from the control "
-    "plane's range to the nodes (gcloud compute firewall-rules create gpu-policy --allow=tcp:{port} "
-    "--source-ranges=CONTROL_PLANE_RANGE), on EKS the nodes' security group; with a NetworkPolicy, ingress to {port} "
-    "(kubectl -n {namespace} describe networkpolicy). Where only 443 and 10250 pass, set the chart's port to 10250"
-)
-_BUNDLE = (
-    "a replica that keeps certificates fixes it within seconds (kubectl -n {namespace} logs deployment/{name} | "
-    "grep gpu_policy.certificates); with a certificate of your own put the authority that signed it into the caBundle"
-)
-
-CALL_FAULTS: tuple[CallFault, ...] = (
-    CallFault(
-        r"no endpoints available|has no endpoints",
-        "no replica is ready",
-        "kubectl -n {namespace} get pods; kubectl -n {namespace} describe deployment/{name}",
-    ),
-    CallFault(
-        r'service[s]? "[^"]+" not found',
-        "the Service is missing",
-        "apply the release again: helm upgrade RELEASE ... --namespace {namespace}, or kubectl apply -f install.yaml",
-    ),
-    CallFault(
-        r"x509: certificate has expired|x509: certificate .*not yet valid",
-        "the serving certificate is not valid now",
-        "renew it, or set the clocks; kubectl -n {namespace} logs deployment/{name} | grep gpu_policy.certificates",
-    ),
-    CallFault(
-        r"x509: certificate is (?:valid for|not valid for any names)|x509: certificate is not valid|"
-        r"x509: cannot validate certificate|x509: certificate relies on legacy",
-        "the serving certificate is for another name",
-        "issue it for {name}.{namespace}.svc (--certificate-name)",
-    ),
-    CallFault(
-        r"x509:|unable to load root certificates|unable to parse bytes as PEM|failed to verify certificate",
-        "the caBundle does not trust the serving certificate",
-        _BUNDLE,
-    ),
-    CallFault(
-        r"client certificate: found|remote error: tls|certificate required",
-        "the replicas refuse the API server: they require a client certificate, and it shows none",
-        "give the API server one (--admission-control-config-file with a kubeconfig for the webhook), or start the "
-        "replicas without --client-ca",
-    ),
-    CallFault(
-        r"first record does not look like a TLS handshake|malformed HTTP response|"
-        r"tls: .*(?:handshake|unexpected|protocol)|gave HTTP response to HTTPS client",
-        "something other than the webhook answers at this port",
-        "compare the Service's targetPort with the pods' port {port}: kubectl -n {namespace} describe service {name}",
-    ),
-    CallFault(
-        r"connection refused",
-        "nothing listens where the Service leads",
-        "kubectl -n {namespace} get pods; compare the Service's targetPort with the pods' port {port}",
-    ),
-    CallFault(
-        r"awaiting headers|while reading body|request canceled \(Client",
-        "the webhook was reached and did not answer in time, or something on the way swallows the answer",
-        "look at its load (gpu_policy_request_duration_seconds) and CPU limits; else " + _NETWORK,
-    ),
-    CallFault(
-        r"TLS handshake timeout|i/o timeout|deadline exceeded|no route to host|network is unreachable|"
-        r"No agent available|failed to dial|dial timeout",
-        "packets from the control plane to the pods get lost: a firewall or a NetworkPolicy",
-        _NETWORK,
-    ),
-    CallFault(
-        r"no such host|server misbehaving",
-        "the name in the configuration cannot be resolved",
-        "correct the URL; a Service is named by clientConfig.service, not by a URL",
-    ),
-    CallFault(
-        r"\bEOF\b|connection reset|broken pipe|http2: ",
-        "the connection breaks off: the replica went away, or a proxy stands between",
-        "kubectl -n {namespace} get pods; restarts show in kubectl -n {namespace} describe pods",
-    ),
-    CallFault(
-        r"because of a bug|facts: not loaded|overloaded|this connection ends|this server is stopping|too many |"
-        r"unable to handle the request|an error on the server",
-        "the replicas answer, but with no decision",
-        "kubectl -n {namespace} logs deployment/{name} --tail=50",
-    ),
-)
+_FILE = Path(__file__).with_name("data") / "call_faults.yaml"
+CALL_FAULTS = read_rows(CallFault, read_table(_FILE), _FILE.name)
 """The known reasons. More specific reasons come first."""
 
 
@@ -115,7 +35,7 @@ def explained(message: str, names: Mapping[str, object]) -> DoctorFinding:
     """The finding about a failed call, with its reason if known. `names` has namespace, name and port."""
     expected = "an answer from the webhook"
     for fault in CALL_FAULTS:
-        if re.search(fault.pattern, message):
+        if fault.pattern.search(message):
             return problem(f"{fault.means}: {message}", expected, fault.remedy.format(**names))
     remedy = "kubectl -n {namespace} get pods,service,endpoints; kubectl -n {namespace} logs deployment/{name}"
     return problem(f"the API server cannot call the webhook: {message}", expected, remedy.format(**names))

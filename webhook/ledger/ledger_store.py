@@ -16,9 +16,9 @@ from webhook.model.claims import Requests
 from webhook.model.node import NodeClass
 from webhook.model.pod import Pod
 from webhook.model.subject import Member
+from webhook.quota.amounts import parts_on, without_part
 from webhook.quota.demand import claim_demand, demand_of
 from webhook.quota.quotas import Counting, Demand, Gated, Nodes
-from webhook.quota.unit_parts import parts_on, without_part
 
 
 class LedgerError(Exception):

@@ -96,6 +96,7 @@ class PolicyStore:
         *,
         listener: Callable[[ReloadStatus], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        interval: float = 1.0,
     ) -> None:
         """Load the directory. `listener` gets the status after every reload, good or bad. Raises FileErrors."""
         self._directory = Path(directory)
@@ -103,7 +104,9 @@ class PolicyStore:
         self._listener = listener
         self._clock = clock
         self._reloading = threading.Lock()
-        self._task: PeriodicTask | None = None
+        attempts = Attempts(_log, f"checking the policies in {self._directory} failed")
+        work = partial(attempts.make, self.check)
+        self._task = PeriodicTask("policy-watch", work, interval, waits_first=True)
         contents = read_directory(self._directory)
         self._attempted = contents.digest
         self.current = build(contents, self._rules)
@@ -120,18 +123,13 @@ class PolicyStore:
         with self._reloading:
             return self._reload()
 
-    def watch(self, interval: float = 1.0) -> None:
+    def watch(self) -> None:
         """Call `check` every `interval` seconds in a background thread, until `close`."""
-        if self._task is None:
-            attempts = Attempts(_log, f"checking the policies in {self._directory} failed")
-            self._task = PeriodicTask("policy-watch", partial(attempts.make, self.check), interval, waits_first=True)
-            self._task.start()
+        self._task.start()
 
     def close(self) -> None:
         """Stop watching. The loaded policies stay usable."""
-        if self._task is not None:
-            self._task.close()
-            self._task = None
+        self._task.close()
 
     def _reload(self) -> bool:
         try:

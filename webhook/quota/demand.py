@@ -28,9 +28,8 @@ from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, GPU, Accelerato
 from webhook.model.claims import MOST_ALLOCATED, TEMPLATE, TOO_LARGE, Devices, Requests, claims_of
 from webhook.model.gpu_fractions import with_fractions
 from webhook.model.pod import GpuFraction, Pod
-from webhook.quota.amounts import is_unknown_slice
+from webhook.quota.amounts import WHOLE, WHOLE_UNITS, UnitParts, is_unknown_slice, unit_parts, with_part
 from webhook.quota.quotas import ANY_NODES, ClaimedDevices, ClaimedRequest, Counting, Demand, Nodes
-from webhook.quota.unit_parts import WHOLE, WHOLE_UNITS, UnitParts, unit_parts, with_part
 
 MOST_UNITS = 10**15
 """Most units of one resource that a pod counts: more than any limit allows, and exact in every reader of JSON."""

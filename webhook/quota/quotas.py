@@ -189,7 +189,7 @@ class Demand:
     """What a pod, or a resource claim, counts against the quotas of its namespace. Equal demands count alike.
 
     `gpus` are resource names with the amounts that the scheduler reserves, sorted by name; a name may say what part of
-    a GPU one unit is (`webhook.quota.unit_parts`). `models` are the models of the catalogue that the pod may land on,
+    a GPU one unit is (`webhook.quota.amounts`). `models` are the models of the catalogue that the pod may land on,
     sorted; None where the pod does not restrict them. `requests` are the device requests of claims, sorted, for which
     `models` say nothing: other pods may use a claim, too.
     """

@@ -27,8 +27,8 @@ from webhook.model.pod import Container, GpuRequest, Pod
 from webhook.model.shape import spelled
 from webhook.model.wording import PLATFORM_TEAM, cut, few, not_enabled
 from webhook.model.workloads.template import FILL_IN, is_placeholder
+from webhook.quota.amounts import UnitParts
 from webhook.quota.quota_wording import number
-from webhook.quota.unit_parts import UnitParts
 from webhook.rules.claimed_gpus import ClaimedGpus, at_least, claimed_gpus, gpus_of_claim, used_by
 from webhook.rules.gpu_parts import UNITS, Gpus, fewer, gpus_of, gpus_of_pod, parts_of, spelled_gpus, unit_name
 from webhook.rules.rule import Advice, Example, Facts, Rule, Violation, training_pod

@@ -11,10 +11,9 @@ from webhook.gpus.gpu_shares import SHAREABLE, share_of
 from webhook.gpus.gpu_table import GpuTable
 from webhook.model.pod import Container, Pod
 from webhook.model.wording import counted
-from webhook.quota.amounts import weight
+from webhook.quota.amounts import WHOLE, UnitParts, unit_parts, weight
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import Counting
-from webhook.quota.unit_parts import WHOLE, UnitParts, unit_parts
 from webhook.rules.rule import Facts
 
 Gpus = Fraction | int
