@@ -130,19 +130,11 @@ def _reduced(
     )
 
 
-def counting_uid(raw: object, now: float) -> bytes | None:
-    """The uid of a pod by its metadata alone; None where it does not count at `now`, or has no valid uid."""
+def counting_uid(raw: object, now: float = -math.inf) -> bytes | None:
+    """The uid of an object by its metadata alone; None where it does not count at `now`, or has no valid uid."""
     try:
         _, metadata = _parts(raw)
         return _uid(metadata) if now <= _end(metadata) else None
-    except ValueError:
-        return None
-
-
-def uid_or_none(raw: object) -> bytes | None:
-    """The uid of an object by its metadata; None where it has no valid uid."""
-    try:
-        return uid_of(raw)
     except ValueError:
         return None
 

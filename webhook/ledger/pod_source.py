@@ -29,7 +29,6 @@ from webhook.ledger.gpu_pods import (
     stored_claim,
     stored_from_raw,
     uid_of,
-    uid_or_none,
 )
 from webhook.ledger.group_reader import GroupReader
 from webhook.ledger.ledger_store import GpuPod, LedgerError
@@ -248,7 +247,7 @@ class LiveClaims(_Followed):
         if not self.watch.health.is_served:
             return {one.uid for name in namespaces for one in self.seen(name)}
         found = self._lists.metadata(self.watch.path, namespaces, seconds)
-        return {uid for raw in found if (uid := uid_or_none(raw)) is not None}
+        return {uid for raw in found if (uid := counting_uid(raw)) is not None}
 
     def list_now(self, patterns: Collection[str], seconds: float) -> Iterator[GpuPod]:
         """The claims in namespaces with these names and globs, read after the call began. Raises LedgerError."""
