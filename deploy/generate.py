@@ -131,7 +131,10 @@ def values_page() -> str:
     text = (CHART / "values.yaml").read_text()
     root: Any = yaml.compose(text)
     head = " ".join(line.strip("# ") for line in text.partition("\n\n")[0].splitlines())
-    return f"# Values of the chart\n\n{head}\n" + "".join(_values(root, text.splitlines()))
+    files = {file.name: file.read_text() for file in sorted((CHART / "examples").iterdir())}
+    examples = "".join(f"- [{name}](examples/{name}): {one[2:].splitlines()[0]}\n" for name, one in files.items())
+    values = "".join(_values(root, text.splitlines()))
+    return f"# Values of the chart\n\n{head}\n\nValues of whole installations, to begin with:\n\n{examples}{values}"
 
 
 def _values(node: yaml.MappingNode, lines: list[str], path: str = "") -> Iterator[str]:
@@ -154,9 +157,8 @@ def _values(node: yaml.MappingNode, lines: list[str], path: str = "") -> Iterato
 
 def render(values: Mapping[str, Any], *arguments: str, release: str = RELEASE, namespace: str = RELEASE) -> str:
     """The chart's objects with these values, as `helm template` prints them. Raises HelmError."""
-    oldest = f"--kube-version={OLDEST_KUBERNETES}"
-    command = ["template", release, str(CHART), f"--namespace={namespace}", "--values=-", oldest, *arguments]
-    return helm(*command, values=values)
+    options = ("--values=-", "--skip-tests", f"--kube-version={OLDEST_KUBERNETES}", f"--namespace={namespace}")
+    return helm("template", release, str(CHART), *options, *arguments, values=values)
 
 
 def helm(*arguments: str, values: Mapping[str, Any] | None = None) -> str:

@@ -1,13 +1,21 @@
 """The pods of the Deployment: what they run, with which rights, and when they are replaced."""
 
+import ssl
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
+from werkzeug.serving import make_server
 
+from deploy.generate import CHART, helm
+from tests.certificate_files import CertificateFiles
 from tests.deploy.manifests import Objects, Raw, needs_helm, rendered, shipped
-from tests.deploy.value_sets import LOOKING_UP, TEAM, value_sets
+from tests.deploy.value_sets import AUTHORITY, LOOKING_UP, TEAM, value_sets
 from tests.golden import each
+from tests.replicas import Replica
 from webhook.commands.main import main
 from webhook.policy.loader import load
 
@@ -177,3 +185,28 @@ def test_pods_on_the_nodes_network_resolve_names_as_others_do_and_no_network_pol
     objects = rendered({"hostNetwork": True})
     assert (objects.pod["hostNetwork"], objects.pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     assert objects.of("NetworkPolicy") == []
+
+
+@needs_helm
+def test_helm_test_asks_a_replica_as_the_api_server_does(tmp_path: Path) -> None:
+    shown = ("--show-only=templates/test.yaml", "--kube-version=1.36.0", "--values=-")
+    (pod,) = Objects.read(helm("template", "gpu-policy", str(CHART), *shown, values={}))
+    (container,) = pod["spec"]["containers"]
+    files = CertificateFiles(tmp_path / "tls", ["localhost"])
+    trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    trust.load_cert_chain(files.cert_file, files.key_file)
+    server = make_server("localhost", 0, Replica(tmp_path / "policies").client.application, ssl_context=trust)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    script = container["args"][0].replace("gpu-policy.default.svc", f"localhost:{server.port}")
+    for authority, status in ((files.ca_file.read_text(), 0), (AUTHORITY, 1)):
+        command, given = [sys.executable, *container["command"][1:], script], {"AUTHORITY": authority}
+        done = subprocess.run(command, env=given, capture_output=True, text=True, check=False, timeout=60)
+        assert (done.returncode, "'uid': 'helm-test'" in done.stdout) == (status, status == 0), done.stderr
+    server.shutdown()
+
+
+@needs_helm
+def test_there_is_no_test_pod_where_the_network_lets_nobody_else_ask() -> None:
+    closed = {"networkPolicy": {"ingress": {"cidrs": ["10.0.0.1/32"]}}}
+    made = helm("template", "gpu-policy", str(CHART), "--kube-version=1.36.0", "--values=-", values=closed)
+    assert "helm.sh/hook" not in made

@@ -20,11 +20,12 @@ SED = next(command for command in COMMANDS if command.startswith("sed"))
 
 
 @needs_helm
-@pytest.mark.parametrize("command", INSTALLING, ids=["the image", "a certificate of our own"])
+@pytest.mark.parametrize("command", INSTALLING, ids=["a release", "the image", "a certificate of our own"])
 def test_the_commands_that_install_render(command: str, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text(AUTHORITY)
     (tmp_path / "deploy").symlink_to(FOLDER)
     program, arguments = find_helm(), command.removeprefix("helm upgrade --install").replace("--create-namespace", "")
+    arguments = arguments.replace("oci://ghcr.io/OWNER/charts/gpu-policy", "deploy/chart")
     script = f"{program} template --kube-version={NEWEST} {arguments}"
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert Objects.read(done.stdout).one("Deployment")["metadata"]["namespace"] == "gpu-policy"

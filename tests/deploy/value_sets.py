@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from certs.authority import new_authority
-from deploy.generate import INSTALL_VALUES
+from deploy.generate import CHART, INSTALL_VALUES
 
 AUTHORITY = new_authority(datetime.now(UTC)).certificate_pem.decode()
 
@@ -34,6 +34,13 @@ TEAM = yaml.safe_dump(
     }
 )
 
+
+def example(name: str) -> dict[str, Any]:
+    """The values of a file of deploy/chart/examples."""
+    values: dict[str, Any] = yaml.safe_load((CHART / "examples" / f"{name}.yaml").read_text())
+    return values
+
+
 VALUE_SETS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "plain manifests": dict(INSTALL_VALUES),
@@ -56,36 +63,8 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         "logLevel": "debug",
         "image": {"tag": "dev", "pullPolicy": "Never"},
     },
-    "a private GKE cluster": {
-        "port": 10250,
-        "replicas": 5,
-        "image": {
-            "repository": "registry.example.com/tools/gpu-policy-webhook",
-            "digest": "sha256:" + "0123456789abcdef" * 4,
-            "pullSecrets": [{"name": "registry"}],
-        },
-        "priorityClassName": "system-node-critical",
-        "priorityClassQuota": {"enabled": True},
-        "accelerators": {"extra": [{"name": "example.com/vgpu-*", "vendor": "nvidia"}, "example.com/a30"]},
-        "podDisruptionBudget": {"maxUnavailable": "40%"},
-        "nodeSelector": {"cloud.google.com/gke-nodepool": "system"},
-        "tolerations": [{"key": "components.gke.io/gke-managed-components", "operator": "Exists"}],
-    },
-    "AKS under Argo CD": {
-        "webhook": {
-            "mutate": {"timeoutSeconds": 3},
-            "validate": {"timeoutSeconds": 30},
-            "labels": {"admissions.enforcer/disabled": "true"},
-            "annotations": {"argocd.argoproj.io/sync-wave": "1"},
-            "namespaceSelector": {
-                "exclude": ["gpu-operator", "gatekeeper-system"],
-                "matchExpressions": [{"operator": "NotIn", "values": ["aks-command"]}],
-            },
-        },
-        "commonLabels": {"team": "platform"},
-        "podAnnotations": {"example.com/scrape": "false"},
-        "fullnameOverride": "gpu-gate",
-    },
+    "a private GKE cluster": example("gke"),
+    "AKS under Argo CD": example("aks-argo-cd"),
     "policies from several places": {
         "policies": {"defaults": False, "inline": {"team-vision.yaml": TEAM}, "configMaps": ["base-policies", "teams"]},
         "namespaceSeries": 10_000,
@@ -97,16 +76,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
     "cert-manager with an authority of our own": {
         "certificates": {"source": "certManager", "certManager": {"duration": "720h", "renewBefore": "240h"}}
     },
-    "cert-manager and an address instead of a Service": {
-        "certificates": {
-            "source": "certManager",
-            "certManager": {"issuerRef": {"name": "corporate", "kind": "ClusterIssuer"}},
-        },
-        "webhook": {"url": "https://gpu-policy.example.com:8443/admission/"},
-        "service": {"type": "LoadBalancer", "annotations": {"example.com/internal": "true"}},
-        "serviceMonitor": {"enabled": True, "interval": "15s", "labels": {"release": "prometheus"}},
-        "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
-    },
+    "cert-manager and an address instead of a Service": example("cert-manager"),
     "a certificate of our own": {
         "certificates": {
             "source": "existing",
@@ -134,42 +104,7 @@ VALUE_SETS: dict[str, dict[str, Any]] = {
         },
         "namespace": {"create": True},
     },
-    "everything closed": {
-        "certificates": {"clientCA": {"secret": "apiserver-client-ca"}},
-        "quota": {"names": "none"},
-        "metrics": {"port": 9443},
-        "admissionPolicies": {
-            "enabled": True,
-            "administrators": {
-                "groups": ["platform-team", "oidc:admins"],
-                "users": ["system:serviceaccount:argocd:argocd-application-controller"],
-            },
-        },
-        "networkPolicy": {
-            "ingress": {
-                "cidrs": ["192.0.2.0/28", "2001:db8::/64"],
-                "from": [{"podSelector": {"matchLabels": {"app": "proxy"}}}],
-            },
-            "metrics": {
-                "cidrs": ["192.0.2.128/28"],
-                "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
-            },
-            "egress": {
-                "apiServerPorts": [6443],
-                "apiServerCidrs": ["192.0.2.10/32"],
-                "dnsPorts": [5353],
-                "extra": [{"to": [{"ipBlock": {"cidr": "198.51.100.7/32"}}], "ports": [{"port": 443}]}],
-            },
-        },
-        "topologySpreadConstraints": [
-            {
-                "maxSkew": 1,
-                "topologyKey": "kubernetes.io/hostname",
-                "whenUnsatisfiable": "DoNotSchedule",
-                "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "gpu-policy"}},
-            }
-        ],
-    },
+    "everything closed": example("locked-down"),
     "images are looked up": dict(LOOKING_UP),
     "images are looked up in registries of our own": {
         "certificates": {"source": "certManager"},
