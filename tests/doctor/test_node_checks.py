@@ -11,7 +11,7 @@ from tests.facts.test_made_pools import node_pool
 from tests.golden import each
 from webhook.doctor import node_checks
 from webhook.doctor.doctor_report import DoctorFinding, Status
-from webhook.facts.live import MAKERS
+from webhook.facts.snapshot import MAKING_KINDS
 from webhook.policy.loader import load
 
 DRIVER = {"nvidia.com/cuda.driver-version.full": "580.95.05"}
@@ -41,7 +41,7 @@ def said(
     version = lists.pop("version", "v1")
     answers: dict[str, Any] = {CLASSES: lists.get("classes", []), "/apis/scheduling.k8s.io/v1/priorityclasses": []}
     if "pools" in lists:
-        answers[MAKERS["node_pools"][1]] = lists["pools"]
+        answers[MAKING_KINDS["node_pools"][2]] = lists["pools"]
     if "slices" in lists:
         answers[f"/apis/resource.k8s.io/{version}/resourceslices"] = lists["slices"]
     return found_by(node_checks.look, {"/api/v1/nodes": nodes, **answers}, policies=load(directory))

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import yaml
 
-from webhook.facts.live import MAKERS
+from webhook.facts.snapshot import MAKING_KINDS
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
@@ -94,7 +94,7 @@ class FakeApiServer(ThreadingHTTPServer):
     def __init__(self, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), Request)
         followed = (NODES, RUNTIME_CLASSES, PRIORITY_CLASSES, DEVICE_CLASSES, CLAIMS, TEMPLATES, SLICES, PODS)
-        followed += tuple(path for path, *_ in MAKERS.values())
+        followed += tuple(path for _, path, *_ in MAKING_KINDS.values())
         self.objects: dict[str, list[dict[str, Any]]] = {path: [] for path in followed}
         self.instead: dict[str, Answer] = {}
         """What stands in for a path, for lists and watches."""

@@ -13,10 +13,9 @@ from tests.golden import golden
 from tests.rules.samples import container, pod
 from webhook.cuda.offer import offer_of
 from webhook.facts.facts import ClusterFacts
-from webhook.facts.live import MAKERS
 from webhook.facts.made_pools import node_pool_from_raw, pools_of
 from webhook.facts.node_index import pool_table
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.snapshot import MAKING_KINDS, Snapshot
 from webhook.gpus.gpu_catalogue import CATALOGUE
 from webhook.gpus.gpu_names import INSTANCE_TYPE
 from webhook.gpus.machine_types import cloud_of, machine_table, models_of
@@ -152,7 +151,7 @@ def test_a_pod_is_told_who_may_make_a_node_for_it_unless_one_is_sure_to_come(req
 
 
 def test_node_pools_and_their_classes_are_followed(server, tmp_path):
-    of_pools, of_classes = (MAKERS[part][0] for part in ("node_pools", "ec2_node_classes"))
+    of_pools, of_classes = (MAKING_KINDS[part][1] for part in ("node_pools", "ec2_node_classes"))
     server.objects[of_pools] = [node_pool(["instance-family In g5"])]
 
     def made() -> set[tuple[str, str]]:

@@ -78,8 +78,8 @@ def read_facts(
     for kind in (CLAIM, TEMPLATE):
         snapshot = snapshot.with_claims(kind, read(GROUP, kind, ignored))
     snapshot = snapshot.with_slices(all_of(SLICE, ignored))
-    for part, (group, kind) in MAKING_KINDS.items():
-        snapshot = snapshot.with_classes(part, read(group, kind, ignored))
+    for part, (kind, path, *_) in MAKING_KINDS.items():
+        snapshot = snapshot.with_classes(part, read(path.split("/")[2], kind, ignored))
     for kind in RUNTIMES:
         snapshot = snapshot.with_runtimes(read(TRAINER, kind, ignored))
     return ClusterFacts(snapshot), tuple(dict.fromkeys(errors))

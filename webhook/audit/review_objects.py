@@ -16,7 +16,7 @@ from webhook.audit.documents import Document, DocumentError, own_namespace
 from webhook.engine import TemplateOutcome
 from webhook.engine.quota_requests import reserved
 from webhook.engine.running_rules import facts_under
-from webhook.facts.driver_objects import PARTS, is_driver_object
+from webhook.facts.driver_objects import OF_SNAPSHOT, is_driver_object
 from webhook.facts.facts import ClusterFacts
 from webhook.ledger.entries import uid_bytes
 from webhook.ledger.gpu_pods import is_for_extended_resources
@@ -216,7 +216,7 @@ def with_input_claims(
             case "PriorityClass", "scheduling.k8s.io" if cluster.priority_classes:
                 cluster = cluster.with_class("priority_classes", one.object)
             case kind, _ if is_driver_object(one.object):
-                cluster = cluster.with_class(PARTS[kind], one.object)
+                cluster = cluster.with_class(OF_SNAPSHOT[kind], one.object)
     found = ((one, claim_from(one.object)) for one in documents if isinstance(one, Document))
     named = ((own_namespace(one) or namespace, claim) for one, claim in found if claim is not None)
     return replace(facts, cluster=cluster.with_more_claims(named))

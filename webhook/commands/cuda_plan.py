@@ -204,7 +204,7 @@ def _changed(
     drivers: "list[Document]",
 ) -> "ChangedCluster":
     """The cluster with what --set, --retire, --add and driver objects say; exits with status 2 and every mistake."""
-    from webhook.facts.driver_objects import PARTS, driver_object_from
+    from webhook.facts.driver_objects import OF_SNAPSHOT, driver_object_from
     from webhook.upgrades.changed_cluster import ChangedCluster, declared_pools
     from webhook.upgrades.node_changes import KnownNodes, NodeChange, UnusableChangesError, changes_of, wanted_by
 
@@ -214,7 +214,7 @@ def _changed(
     changes: tuple[NodeChange, ...] = ()
     before = facts.cluster
     for document in drivers:
-        facts = replace(facts, cluster=facts.cluster.with_class(PARTS[document.kind], document.object))
+        facts = replace(facts, cluster=facts.cluster.with_class(OF_SNAPSHOT[document.kind], document.object))
     for document in drivers:
         try:
             one = driver_object_from(document.object)

@@ -9,10 +9,11 @@ from typing import Any
 from webhook.cuda.offer import offer_of
 from webhook.doctor.doctor_report import DoctorFinding, ok, skipped, warning
 from webhook.doctor.installation import Installation, UnavailableError
-from webhook.facts.live import MAKERS, SLICES, claim_paths
+from webhook.facts.live import SLICES, claim_paths
 from webhook.facts.made_pools import faults_of, node_pool_from_raw
 from webhook.facts.nodes import Node, node_from_raw
 from webhook.facts.slice_index import SliceTable
+from webhook.facts.snapshot import MAKING_KINDS
 from webhook.gpus.gpu_shares import GPU, LACKING_UNITS, SHARED_GPU, GpuShare, share_of
 from webhook.gpus.gpu_table import GPUS, GpuTable
 from webhook.model.accelerators import BUILT_IN, Accelerators, Share, Vendor
@@ -167,7 +168,7 @@ def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Ite
 def _faulty_pools(installation: Installation) -> Iterator[DoctorFinding]:
     """NodePools of Karpenter that say what cannot be read, or cannot be met."""
     with suppress(UnavailableError):
-        found = filter(None, map(node_pool_from_raw, _listed(installation, MAKERS["node_pools"])))
+        found = filter(None, map(node_pool_from_raw, _listed(installation, MAKING_KINDS["node_pools"][1:])))
         for fault in faults_of(dict(found)):
             yield warning(fault, "requirements that a machine meets", "correct its template")
 

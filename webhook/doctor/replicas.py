@@ -17,7 +17,7 @@ from webhook.doctor.installation import (
     changed_at,
     selects,
 )
-from webhook.facts.live import MAKERS
+from webhook.facts.snapshot import MAKING_KINDS
 from webhook.kubernetes.api_errors import RefusedError
 from webhook.kubernetes.api_paths import CORE, path_of
 from webhook.model.pod_groups import GROUP_KINDS
@@ -79,7 +79,7 @@ def _rows(workload: WebhookDeployment, place: Place) -> Iterator[tuple[tuple[str
     for resource in ("resourceclaimtemplates", "resourceclaims"):
         yield _READ, "resource.k8s.io", resource, "the rule tolerations asks which GPUs pods claim"
     yield _READ, "resource.k8s.io", "resourceslices", "rules ask how many GPUs nodes offer for claims"
-    for path, *_ in MAKERS.values():
+    for _, path, *_ in MAKING_KINDS.values():
         group, _, resource = path.removeprefix("/apis/").split("/")
         what = "drivers nodes get" if group == "nvidia.com" else "nodes Karpenter may make"
         yield _READ, group, resource, f"rules ask which {what}"

@@ -27,7 +27,7 @@ from webhook.model.shape import ShapeError
 
 NVIDIA_GROUP = "nvidia.com"
 CLUSTER_POLICY, NVIDIA_DRIVER = "ClusterPolicy", "NVIDIADriver"
-PARTS = {CLUSTER_POLICY: "cluster_policies", NVIDIA_DRIVER: "nvidia_drivers"}
+OF_SNAPSHOT = {CLUSTER_POLICY: "cluster_policies", NVIDIA_DRIVER: "nvidia_drivers"}
 """Kind -> the part of a snapshot that has its objects."""
 
 _VERSION = re.compile(r"([0-9]{3}(?:\.[0-9]{1,9}){0,2})(?![0-9.])")
@@ -97,7 +97,7 @@ class DriverObject:
 
 def is_driver_object(raw: object) -> bool:
     """Whether it is one of GPU Operator's; Kyverno has a kind ClusterPolicy, too."""
-    return text(raw, "apiVersion").partition("/")[0] == NVIDIA_GROUP and text(raw, "kind") in PARTS
+    return text(raw, "apiVersion").partition("/")[0] == NVIDIA_GROUP and text(raw, "kind") in OF_SNAPSHOT
 
 
 def driver_object_from(raw: Any) -> DriverObject:

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any
 
 from webhook.facts.facts import ClusterFacts, FactsStatus
-from webhook.facts.snapshot import EMPTY, Snapshot
+from webhook.facts.snapshot import EMPTY, MAKING_KINDS, Snapshot
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.watch import Watch, WatchedResource, WatchTiming
 from webhook.model.accelerators import BUILT_IN, Accelerators
@@ -29,13 +29,6 @@ _VERSIONS = ("v1", "v1beta2", "v1beta1")
 CLAIMS = {CLAIM: "resourceclaims", TEMPLATE: "resourceclaimtemplates"}
 """Kind of claims and of templates of claims -> resource name."""
 SLICES = "resourceslices"
-MAKERS = {
-    "node_pools": ("/apis/karpenter.sh/v1/nodepools", "/apis/karpenter.sh/v1beta1/nodepools"),
-    "ec2_node_classes": ("/apis/karpenter.k8s.aws/v1/ec2nodeclasses", "/apis/karpenter.k8s.aws/v1beta1/ec2nodeclasses"),
-    "cluster_policies": ("/apis/nvidia.com/v1/clusterpolicies",),
-    "nvidia_drivers": ("/apis/nvidia.com/v1alpha1/nvidiadrivers",),
-}
-"""What says which nodes Karpenter may make: part of a snapshot -> the paths of its versions."""
 
 
 def claim_paths(resource: str) -> tuple[str, ...]:
@@ -105,7 +98,7 @@ class LiveFacts:
                 optional=True,
                 is_dispensable=True,
             ),
-            *(self._of_classes(kind, paths, EMPTY) for kind, paths in MAKERS.items()),
+            *(self._of_classes(kind, tuple(paths), EMPTY) for kind, (_, *paths) in MAKING_KINDS.items()),
         )
         self._watches = tuple(Watch(resource, server, clock, timing) for resource in resources)
 
@@ -140,7 +133,7 @@ class LiveFacts:
             lambda snapshot, raw: snapshot.without_class(kind, raw["metadata"]["name"]),
             without_right=without_right,
             optional=True,
-            is_dispensable=kind in MAKERS,
+            is_dispensable=kind in MAKING_KINDS,
         )
 
     def _of_claims(self, kind: str) -> WatchedResource:

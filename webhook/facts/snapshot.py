@@ -13,8 +13,7 @@ from webhook.facts.claim_index import ClaimTable
 from webhook.facts.driver_objects import (
     CLUSTER_POLICY,
     NVIDIA_DRIVER,
-    NVIDIA_GROUP,
-    PARTS,
+    OF_SNAPSHOT,
     DriverObject,
     named_driver_object,
 )
@@ -75,31 +74,19 @@ class Snapshot:
     nvidia_drivers: Mapping[str, DriverObject] = field(default_factory=dict)
 
     @classmethod
-    def of(  # noqa: PLR0913, PLR0917  # the objects of a cluster
-        cls,
-        nodes: Iterable[object] = (),
-        runtime_classes: Iterable[object] = (),
-        priority_classes: Iterable[object] = (),
-        device_classes: Iterable[object] = (),
-        claims: Iterable[object] = (),
-        templates: Iterable[object] = (),
-        slices: Iterable[object] = (),
-        node_pools: Iterable[object] = (),
-        ec2_node_classes: Iterable[object] = (),
-        cluster_policies: Iterable[object] = (),
-        nvidia_drivers: Iterable[object] = (),
-        *,
-        accelerators: Accelerators = BUILT_IN,
-    ) -> "Snapshot":
-        """The snapshot of these objects, as the API server gives them; `accelerators` says which resources are GPUs."""
-        snapshot = EMPTY.with_accelerators(accelerators).with_nodes(nodes)
-        by_kind = (runtime_classes, priority_classes, device_classes, node_pools, ec2_node_classes)
-        for kind, found in zip(_CLASSES, (*by_kind, cluster_policies, nvidia_drivers), strict=True):
-            snapshot = snapshot.with_classes(kind, found)
-        for kind, raws in ((CLAIM, list(claims)), (TEMPLATE, list(templates))):
+    def of(cls, *objects: Iterable[object], accelerators: Accelerators = BUILT_IN, **others: Any) -> "Snapshot":
+        """The snapshot of these objects, as the API server gives them, in the order of `PARTS` or by part.
+
+        `accelerators` says which resources are GPUs.
+        """
+        given = dict.fromkeys(PARTS, ()) | dict(zip(PARTS, objects, strict=False)) | others
+        snapshot = EMPTY.with_accelerators(accelerators).with_nodes(given["nodes"])
+        for kind in _CLASSES:
+            snapshot = snapshot.with_classes(kind, given[kind])
+        for kind, raws in ((CLAIM, list(given["claims"])), (TEMPLATE, list(given["templates"]))):
             snapshot = snapshot.with_claims(kind, raws) if raws else snapshot  # a file without any need not have all
-        raws = list(slices)
-        return snapshot.with_slices(raws) if raws else snapshot
+        slices = list(given["slices"])
+        return snapshot.with_slices(slices) if slices else snapshot
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -111,7 +98,7 @@ class Snapshot:
 
     def driver_object(self, raw: object) -> DriverObject | None:
         """The object of the kind and name of this one."""
-        found: Mapping[str, DriverObject] = getattr(self, PARTS[text(raw, "kind")])
+        found: Mapping[str, DriverObject] = getattr(self, OF_SNAPSHOT[text(raw, "kind")])
         return found.get(text(raw, "metadata", "name"))
 
     def with_accelerators(self, accelerators: Accelerators) -> "Snapshot":
@@ -305,9 +292,17 @@ _CLASSES: Mapping[str, Callable[[object], tuple[str, object] | None]] = {
 }
 """Part of a snapshot -> reader of the name and the value of one object; None where it has no name."""
 MAKING_KINDS = {
-    "node_pools": ("karpenter.sh", "NodePool"),
-    "ec2_node_classes": ("karpenter.k8s.aws", "EC2NodeClass"),
-    "cluster_policies": (NVIDIA_GROUP, CLUSTER_POLICY),
-    "nvidia_drivers": (NVIDIA_GROUP, NVIDIA_DRIVER),
+    "node_pools": ("NodePool", "/apis/karpenter.sh/v1/nodepools", "/apis/karpenter.sh/v1beta1/nodepools"),
+    "ec2_node_classes": (
+        "EC2NodeClass",
+        "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
+        "/apis/karpenter.k8s.aws/v1beta1/ec2nodeclasses",
+    ),
+    "cluster_policies": (CLUSTER_POLICY, "/apis/nvidia.com/v1/clusterpolicies"),
+    "nvidia_drivers": (NVIDIA_DRIVER, "/apis/nvidia.com/v1alpha1/nvidiadrivers"),
 }
-"""What says which nodes Karpenter may make, and which drivers nodes get: part of a snapshot -> API group and kind."""
+"""What says which nodes Karpenter may make, and which drivers nodes get: part of a snapshot -> kind, and the paths of
+its versions.
+"""
+_OTHERS = ("nodes", "runtime_classes", "priority_classes", "device_classes", "claims", "templates", "slices")
+PARTS = (*_OTHERS, *MAKING_KINDS)

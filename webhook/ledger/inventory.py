@@ -16,9 +16,10 @@ import yaml
 
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.made_pools import faults_of
-from webhook.facts.snapshot import Snapshot
+from webhook.facts.snapshot import MAKING_KINDS, Snapshot
 from webhook.ledger.static_pods import StaticPods
 from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.model.claims import CLAIM, TEMPLATE
 from webhook.model.json_parts import text
 from webhook.model.resource_slices import SLICE
 from webhook.yaml_files.file_errors import FileError, FileErrors
@@ -28,21 +29,9 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _EXPECTED = "expected what `kubectl get nodes,runtimeclasses,priorityclasses -o yaml` prints: a List with items"
 
-_READ_KINDS = (
-    "Node",
-    "RuntimeClass",
-    "PriorityClass",
-    "DeviceClass",
-    "ResourceClaim",
-    "ResourceClaimTemplate",
-    SLICE,
-    "NodePool",
-    "EC2NodeClass",
-    "ClusterPolicy",
-    "NVIDIADriver",
-    "Pod",
-)
-OBJECT_KINDS = (*_READ_KINDS, "AKSNodeClass", "GCENodeClass", "NodeClass")
+_OTHERS = ("Node", "RuntimeClass", "PriorityClass", "DeviceClass", CLAIM, TEMPLATE, SLICE)
+_OF_SNAPSHOT = (*_OTHERS, *(kind for kind, *_ in MAKING_KINDS.values()))
+OBJECT_KINDS = (*_OF_SNAPSHOT, "Pod", "AKSNodeClass", "GCENodeClass", "NodeClass")
 """Kinds of the objects that belong to an inventory; node classes of other clouds say nothing that rules ask."""
 
 
@@ -92,9 +81,8 @@ def read_inventory(
 
 def inventory_of(objects: Mapping[str, Sequence[Any]], accelerators: Accelerators = BUILT_IN) -> Inventory:
     """The cluster with these objects of each of `OBJECT_KINDS`."""
-    *of_snapshot, raw_pods = (objects[kind] for kind in _READ_KINDS)
-    facts = ClusterFacts(Snapshot.of(*of_snapshot, accelerators=accelerators))
-    pods = StaticPods(raw_pods, accelerators=accelerators, claims=objects["ResourceClaim"], known=facts)
+    facts = ClusterFacts(Snapshot.of(*(objects[kind] for kind in _OF_SNAPSHOT), accelerators=accelerators))
+    pods = StaticPods(objects["Pod"], accelerators=accelerators, claims=objects[CLAIM], known=facts)
     return Inventory(facts, pods)
 
 

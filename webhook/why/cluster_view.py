@@ -115,8 +115,8 @@ class ClusterView:
         snapshot = snapshot.with_classes(
             "device_classes", self._all(GROUP, "DeviceClass", "which DeviceClasses there are")
         )
-        for part, (group, kind) in MAKING_KINDS.items():
-            snapshot = snapshot.with_classes(part, self._all(group, kind) or ())
+        for part, (kind, path, *_) in MAKING_KINDS.items():
+            snapshot = snapshot.with_classes(part, self._all(path.split("/")[2], kind) or ())
         for kind in (CLAIM, TEMPLATE):
             snapshot = snapshot.with_claims(kind, self._all(GROUP, kind) or ())
         self._snapshot = snapshot.with_slices(self._all(GROUP, SLICE))
