@@ -68,9 +68,8 @@ class PodVerdict:
     """Positions of the containers that cannot run."""
 
     @property
-    def fails_gate(self) -> bool:
-        """Whether a container toolkit that still evaluates NVIDIA_REQUIRE_* refuses one of the containers."""
-        return any(judgement.gate is Gate.FAIL for judgement in self.judgements)
+    def gates(self) -> Sequence[Gate]:
+        return [judgement.gate for judgement in self.judgements]
 
 
 @dataclass(frozen=True, slots=True)

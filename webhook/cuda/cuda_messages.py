@@ -13,6 +13,7 @@ from webhook.cuda.assessment import NodeVerdict, PodVerdict, merged_by_offer
 from webhook.cuda.checks import Verdict, compiled_code, framework, gpu_of, required_driver, ways
 from webhook.cuda.compiled_code import Way
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
+from webhook.cuda.drivers import last_of
 from webhook.cuda.evidence import ImageContext, need_of
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
@@ -81,11 +82,6 @@ def named(image: str) -> str:
     return shortened(image, _LONGEST_IMAGE)
 
 
-def on_cpu(image: str, verdicts: Sequence[NodeVerdict], at: int) -> str:
-    """That a program will start and compute on the CPU, and why."""
-    return f"{named(image)} will compute on the CPU, and hold a GPU: {reasons(verdicts, at)}"
-
-
 def in_few_words(one: NodeVerdict, gpus: GpuTable) -> str:
     """Why these nodes cannot run a pod, as a clause that names their GPU."""
     offer = one.result.offer
@@ -128,9 +124,6 @@ def doubt(image: str, need: Need, at: int, verdicts: Sequence[NodeVerdict]) -> s
     doubtful = [one for one in verdicts if one.result.judgements[at].verdict is Verdict.UNKNOWN]
     return f"{needs(image, need)}, and it is not known whether it runs: {reasons(doubtful, at)}" if doubtful else ""
 
-
-_LAST_OF_BRANCH = 999
-"""Second number of a driver version that stands for the newest driver of its branch."""
 
 _LONGEST_IMAGE_KEPT = 512
 """Characters of an image whose remedy is kept. Images are a tenant's text, which must not take up memory."""
@@ -262,7 +255,7 @@ def _older_branch(need: Need, offer: Offer, tables: CudaTables) -> int | None:
     last = generation.last_branch if generation is not None else None
     if last is None or offer.driver is None or offer.driver.major <= last:
         return None
-    return last if _runs_with(need, offer, Version((last, _LAST_OF_BRANCH)), tables) else None
+    return last if _runs_with(need, offer, last_of(last), tables) else None
 
 
 def _runs_with(need: Need, offer: Offer, driver: Version, tables: CudaTables) -> bool:

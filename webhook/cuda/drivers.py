@@ -126,9 +126,10 @@ class Toolkits:
             return self._without_floor(cuda.major, own)
         elif own:
             enough = own
-        else:
-            enough = self._enough_for_the_next(cuda)
-        return Threshold(min(enough), max(enough)) if enough else None
+        else:  # the driver of the next release; none is too old for a version that is older than the table
+            after = next(row.driver for row in self.rows if row.has_exact_driver and cuda < row.cuda)
+            enough = [after] if cuda.at_least(self.rows[0].cuda) else [Version((0,)), after]
+        return Threshold(min(enough), max(enough))
 
     def _without_floor(self, major: int, own: list[Version]) -> Threshold | None:
         """The drivers of a major version whose floor is not known.
@@ -141,13 +142,10 @@ class Toolkits:
         low = first.driver if first.cuda.minor == 0 and first.has_exact_driver else Version((0,))
         return Threshold(min(low, *own), max(own))
 
-    def _enough_for_the_next(self, cuda: Version) -> list[Version]:
-        """A driver that is new enough for a version that the table lacks: the driver of the next release.
 
-        For a version that is older than the table, no driver is too old.
-        """
-        after = next(toolkit.driver for toolkit in self.rows if toolkit.has_exact_driver and cuda < toolkit.cuda)
-        return [after] if cuda.at_least(self.rows[0].cuda) else [Version((0,)), after]
+def last_of(branch: int) -> Version:
+    """A version that stands for the newest driver of a branch."""
+    return Version((branch, 999))
 
 
 ENDED = "ended"

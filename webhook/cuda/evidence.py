@@ -102,10 +102,11 @@ def _answered(image: str, context: ImageContext) -> Need:
     image_env = {} if config is None else dict(config.env)
     own_env = {name: value for name, value in dict(context.env).items() if value is not None}
     names = _names(image, reference) if (context.mapping or images) and len(image) <= _LONGEST_IMAGE else set()
-    glob = _closest(images, names)
+    mapping = dict(context.mapping)
+    own, glob = _closest(mapping, names), _closest(images, names)
     row = None if glob is None else images[glob]
     stronger = (
-        _mapped(dict(context.mapping), names, notes)
+        (None if own is None else _said(mapping[own], f"policy images: {own}", notes))
         or (_of_row(row) if row is not None else None)
         or _declared(own_env, "env", notes)
         or _said((context.annotation or "").strip(), "annotation", notes)
@@ -122,7 +123,7 @@ def _answered(image: str, context: ImageContext) -> Need:
         notes.extend(reading.notes)
     need = _detailed(answer, context, image_env, reading, tuple(notes))
     if reference is not None and need.kind is BuiltFor.CUDA:
-        own = libcuda_of(
+        loaded = libcuda_of(
             (reference.repository, reference.tag.lower()),
             need.cuda,
             path=image_env.get(PATH),
@@ -130,7 +131,7 @@ def _answered(image: str, context: ImageContext) -> Need:
             start=context.start,
             is_checked=reading.base is Base.NGC or "_CUDA_COMPAT_PATH" in image_env,
         )
-        need = replace(need, libcuda=own)
+        need = replace(need, libcuda=loaded)
     if row is None:
         return need
     return replace(need, compat=row.compat or need.compat, kernels=row.kernels or need.kernels)
@@ -149,11 +150,6 @@ def _closest(globs: Iterable[str], names: set[str]) -> str | None:
     """The most specific glob that matches any of these names: a name itself before globs, long globs before short."""
     found = [glob for name in names if (glob := closest(globs, name)) is not None]
     return min(found, key=lambda glob: (glob not in names, -len(glob), glob), default=None)
-
-
-def _mapped(mapping: Mapping[str, str], names: set[str], notes: list[str]) -> Reading | None:
-    glob = _closest(mapping, names)
-    return None if glob is None else _said(mapping[glob], f"policy images: {glob}", notes)
 
 
 def _of_row(row: PlatformImage) -> Reading | None:

@@ -238,9 +238,10 @@ def look_up(reference: ImageReference, tables: CudaTables = SHIPPED) -> Reading:
     row = next((row for row in rows if row.fits(name)), None)
     found = row.read(name) if row else read_words(name) if rows else _of_no_family(name, tables.toolkits.released)
     is_for_cuda = found.kind is BuiltFor.CUDA
+    own = next((_ARCHITECTURES[part] for part in name.parts[:-1] if part in _ARCHITECTURES), found.architectures)
     return replace(
         found,
-        architectures=_architectures(name, words) or found.architectures,
+        architectures=words.architectures or name.repository_words.architectures or own,
         build=build_of(name.parts) if found.build == "unknown" and is_for_cuda else found.build,
         libraries=libraries_in(name.parts, name.tag, found.cuda) if is_for_cuda else (),
         is_of_project="/".join(name.parts[-2:]) in _FAMILIES["end"],
@@ -264,11 +265,6 @@ def _of_no_family(name: ImageName, toolkits: frozenset[str]) -> Reading:
     if found is not None and found[1] in toolkits:
         return Reading(BuiltFor.CUDA, parse_version(found[1]), name.tag_evidence, Base.RELATED)
     return read_words(name)
-
-
-def _architectures(name: ImageName, words: Words) -> tuple[str, ...]:
-    own = next((_ARCHITECTURES[part] for part in name.parts[:-1] if part in _ARCHITECTURES), ())
-    return words.architectures or name.repository_words.architectures or own
 
 
 def _platform(name: ImageName, words: Words) -> str:

@@ -141,20 +141,15 @@ def _results(term: tuple[_Factor | None, ...], system: KnownSystem) -> int:
 
 def _compared(factor: _Factor, system: KnownSystem) -> int:
     if factor.name == "brand":
-        results = _brand(factor, system.brand)
+        if factor.operator not in ("=", "!="):
+            return _INVALID
+        is_met = (factor.value == system.brand) == (factor.operator == "=")
+        results = _EITHER if system.brand is None else _TRUE if is_met else _FALSE
     elif factor.numbers is None:
         return _INVALID
     else:
         results = _version(factor.operator, factor.numbers, getattr(system, factor.name))
     return results & ~_FALSE | factor.if_false if results & _FALSE else results
-
-
-def _brand(factor: _Factor, brand: str | None) -> int:
-    if factor.operator not in ("=", "!="):
-        return _INVALID
-    if brand is None:
-        return _EITHER
-    return _TRUE if (factor.value == brand) == (factor.operator == "=") else _FALSE
 
 
 def _version(operator: str, value: tuple[int, ...], found: Bounds | None) -> int:
@@ -194,18 +189,16 @@ _BUILT_FOR = {"x86_64": "amd64", "sbsa": "arm64"}
 
 
 def legacy_gate(env: ImageEnv | None, offer: Offer, tables: CudaTables = SHIPPED) -> Gate:
-    """Whether a container with this environment passes the check on the nodes."""
+    """Whether a container with this environment passes the check on the nodes.
+
+    The variants for their CPU architecture count, or all if none is for it. An unknown one counts as amd64.
+    """
     if env is None:
         return Gate.UNKNOWN
-    found = _agreed(_passes(variant, offer, tables) for variant in _built_for(offer.arch, env))
+    arch, variants = offer.arch or "amd64", [dict(variant) for variant in env.variants]
+    own = [variant for variant in variants if _BUILT_FOR.get(variant.get("NVARCH", ""), arch) == arch]
+    found = _agreed(_passes(variant, offer, tables) for variant in own or variants)
     return found if env.is_complete or found is Gate.PASS else Gate.UNKNOWN
-
-
-def _built_for(arch: str, env: ImageEnv) -> list[dict[str, str]]:
-    """The variants for this CPU architecture; all variants if none is for it. An unknown one counts as amd64."""
-    variants = [dict(variant) for variant in env.variants]
-    own = [env for env in variants if _BUILT_FOR.get(env.get("NVARCH", ""), arch or "amd64") == (arch or "amd64")]
-    return own or variants
 
 
 def _agreed(gates: Iterable[Gate]) -> Gate:

@@ -75,10 +75,6 @@ class Words:
         return self.has_cpu and not (self.has_gpu or self.versions)
 
     @property
-    def says_both(self) -> bool:
-        return self.has_cpu and (self.has_gpu or bool(self.versions))
-
-    @property
     def cuda(self) -> Version | None:
         """The CUDA version that all words agree on, with the numbers on which they agree; None if they disagree.
 
@@ -236,7 +232,7 @@ def read_words(name: ImageName, otherwise: BuiltFor = BuiltFor.UNKNOWN) -> Readi
 
 
 def _decided(words: Words, evidence: str) -> Reading:
-    if words.says_both:
+    if words.has_cpu and not words.says_cpu:
         return Reading(BuiltFor.UNKNOWN, notes=(f"{evidence} names both CPU and GPU",))
     return without_cuda(evidence) if words.has_cpu else _of_versions(words, evidence)
 

@@ -12,24 +12,18 @@ from itertools import chain, takewhile
 
 from webhook.gpus.gpu_names import CLOUDS, COREWEAVE, GKE_ACCELERATOR, NVIDIA_PRODUCT, base_name
 from webhook.gpus.gpu_table import GPUS, GpuTable
-from webhook.model.node import GKE_DRIVER, GKE_WITHOUT_PLUGIN
+from webhook.model.node import DRIVER_PARTS, GKE_DRIVER, GKE_WITHOUT_PLUGIN
 from webhook.model.resource_slices import SliceDriver
 from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import Version, parse_version
 
-_DRIVER = "nvidia.com/cuda.driver-version"
-_OLD_DRIVER = "nvidia.com/cuda.driver"
 _RUNTIME = "nvidia.com/cuda.runtime-version"
 _OLD_RUNTIME = "nvidia.com/cuda.runtime"
 _ARCH = "kubernetes.io/arch"
 
 _Ways = tuple[tuple[str, ...], ...]
 
-_DRIVER_LABELS: _Ways = (
-    (f"{_DRIVER}.full",),
-    (f"{_DRIVER}.major", f"{_DRIVER}.minor", f"{_DRIVER}.revision"),
-    (f"{_OLD_DRIVER}.major", f"{_OLD_DRIVER}.minor", f"{_OLD_DRIVER}.rev"),
-)
+_DRIVER_LABELS: _Ways = (("nvidia.com/cuda.driver-version.full",), *zip(*DRIVER_PARTS, strict=True))
 _RUNTIME_LABELS: _Ways = (
     (f"{_RUNTIME}.full",),
     (f"{_RUNTIME}.major", f"{_RUNTIME}.minor"),

@@ -7,7 +7,7 @@ from operator import itemgetter
 from webhook.cuda import DATA
 from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
-from webhook.cuda.drivers import Branch
+from webhook.cuda.drivers import Branch, last_of
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.verdict import judge
@@ -15,8 +15,6 @@ from webhook.model.versions import Version, parse_version
 
 _FIRST_SHOWN = parse_version("11.0")
 _FIRST_BRANCH = 450
-_LAST_OF_BRANCH = 999
-"""Stands for the newest driver of a branch."""
 _WAYS = ("Native", "Minor-version compatibility", "Forward compatibility only", "Not known")
 
 
@@ -67,7 +65,7 @@ def _branches(found: Sequence[str], branches: Sequence[Branch]) -> Iterator[str]
 
 
 def _way(cuda: Version, branch: Branch, tables: CudaTables) -> str:
-    driver = Version((branch.number, _LAST_OF_BRANCH))
+    driver = last_of(branch.number)
     offer = Offer(driver=driver, arch="amd64", is_data_center=True)
     verdict = judge(Need(BuiltFor.CUDA, cuda, "table", compat=Compat.YES), offer, tables).verdict
     if verdict is Verdict.COMPATIBLE:

@@ -117,7 +117,7 @@ def _with_package(need: Need, offer: Offer, tables: CudaTables) -> LibcudaFindin
     elif offer.is_data_center:
         effect = None if own.cuda is not None and tables.is_base(own.cuda, driver.major, offer.arch) else Effect.DOUBT
         reason = f"which is older ({driver}), and it is not known whether the library runs on that branch"
-    elif _is_consumer(offer, tables):
+    elif (traits := tables.gpus.traits_of(offer.product)) and traits.brands and _CONSUMER.issuperset(traits.brands):
         effect = failing
         reason = (
             f"which is older ({driver}); {offer.product} has no forward compatibility, so CUDA fails with error 804"
@@ -126,11 +126,6 @@ def _with_package(need: Need, offer: Offer, tables: CudaTables) -> LibcudaFindin
         gpu = offer.product or "the GPU"
         reason = f"which is older ({driver}), so CUDA fails with error 804 if {gpu} has no forward compatibility"
     return None if effect is None else LibcudaFinding(effect, f"{loads}, {reason}", _mend(own, offer))
-
-
-def _is_consumer(offer: Offer, tables: CudaTables) -> bool:
-    traits = tables.gpus.traits_of(offer.product) if offer.product else None
-    return traits is not None and bool(traits.brands) and _CONSUMER.issuperset(traits.brands)
 
 
 def _by_entry_point(need: Need, offer: Offer, tables: CudaTables) -> LibcudaFinding | None:

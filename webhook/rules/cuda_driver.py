@@ -109,7 +109,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         yield from _unknown(survey, settings)
         others = assessment.verdicts if settings.unknown == "allow" else ()
         passable = [one for one in others if one.result.verdict is not Verdict.INCOMPATIBLE]
-    if not libraries and passable and all(one.result.fails_gate for one in passable):
+    if not libraries and passable and all(Gate.FAIL in one.result.gates for one in passable):
         yield _gate(survey, passable[0])
     if survey.is_by_number and (changing := facts.changing_nodes(released(pod, facts))):
         later = settings.for_other_drivers()
@@ -287,7 +287,8 @@ def _unknown(survey: CudaSurvey, settings: Settings) -> Iterator[Violation | Adv
     for at, (container, need) in enumerate(survey.uses):
         verdicts = survey.assessment.verdicts
         if verdicts and all(one.result.judgements[at].is_on_cpu for one in verdicts):
-            found = cuda_messages.on_cpu(container.image, verdicts, at)
+            found = f"{cuda_messages.named(container.image)} will compute on the CPU, and hold a GPU: "
+            found += cuda_messages.reasons(verdicts, at)
             offers = [one.result.offer for one in verdicts]
             yield Advice(f"{container.path}.image", found, remedy_for(container.image, need, offers, settings.tables))
             continue

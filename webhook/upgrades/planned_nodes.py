@@ -12,13 +12,12 @@ from webhook.audit.node_kinds import NodeKind, newest_cuda, node_kinds
 from webhook.cuda.assessment import ForcedCompat, assess
 from webhook.cuda.checks import Verdict, driver_for_gpu
 from webhook.cuda.cuda_tables import CudaTables
-from webhook.cuda.drivers import Branch
+from webhook.cuda.drivers import Branch, last_of
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer
 from webhook.facts.facts import ClusterFacts
 from webhook.model.node import NodeClass, NodePool
 from webhook.model.resource_slices import NVIDIA
-from webhook.model.versions import Version
 from webhook.upgrades.changed_cluster import AlikeNodes, ChangedCluster, Move, class_with
 from webhook.upgrades.comparing import change_of
 from webhook.upgrades.driver_plan import (
@@ -31,9 +30,6 @@ from webhook.upgrades.driver_plan import (
     WorkloadChange,
 )
 from webhook.upgrades.node_changes import ChangeAction, NodeChange, has_nvidia_gpus
-
-_LAST_OF_BRANCH = 999
-"""Second number of a driver version that stands for the newest driver of its branch."""
 
 
 def planned_pools(cluster: ChangedCluster, added: str, now: float) -> tuple[PlannedPool, ...]:
@@ -200,7 +196,7 @@ def _matrix_row(
 
 def _cell(row: _Row, branch: Branch, pods: Mapping[PodsOfMatrix, Set[Owner]], cluster: ChangedCluster) -> MatrixCell:
     """What the last driver of a branch does to the pods, on these nodes alone."""
-    driver = Version((branch.number, _LAST_OF_BRANCH))
+    driver = last_of(branch.number)
     change = NodeChange(ChangeAction.SET, "", frozenset(), driver=driver, cuda=branch.cuda)
     changed = {offer: (class_with(kind, change),) for offer, kind in row.classes.items()}
     is_own = any(offer.driver is not None and offer.driver.major == branch.number for offer in changed)
