@@ -202,7 +202,7 @@ def _is_within(limits: Mapping[str, int], machine: MachineType, cloud: Cloud) ->
 
 def _others(template: NodeTemplate, cloud: Cloud) -> Iterator[MachineType]:
     """What stands for machines with GPUs that a NodePool admits and the table may lack."""
-    lists = {key: values for key in cloud.telling if (values := template.values(key)) is not None}
+    lists = {key: values for key in cloud.plain if (values := template.values(key)) is not None}
     unknown = {key: [one for one in values if not cloud.knows(key, one)] for key, values in lists.items()}
     needed = [Expression(cloud.count, Operator.GT, ("0",))]
     if all(one.labels.get(cloud.name) for one in cloud.types):

@@ -194,7 +194,7 @@ class NodeTable:
         selected, tolerations = self.everything, pod.tolerations
         for gpu in pod.accelerators:
             if gpu.is_listed:
-                selected &= self._with_gpu(gpu.resource)
+                selected &= reduce(or_, [mask for kind, mask in self.kinds if gpu.resource in kind.gpu_resources], 0)
         for key, value in pod.node_selector.items():
             selected &= self.labelled(key, [value])
         if pod.required is not None:
@@ -212,9 +212,6 @@ class NodeTable:
                 matching &= ~self._repelled(tolerations)
         self._last = pod, runtime_class, (matching, selected)
         return matching, selected
-
-    def _with_gpu(self, resource: str) -> Mask:
-        return reduce(or_, [mask for kind, mask in self.kinds if resource in kind.gpu_resources], 0)
 
     def _repelled(self, tolerations: Sequence[Toleration]) -> Mask:
         """The nodes with a taint that none of these tolerations tolerates."""

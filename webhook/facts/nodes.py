@@ -14,7 +14,7 @@ from webhook.gpus.gpu_names import INSTANCE_TYPE
 from webhook.gpus.gpu_shares import LACKING_UNITS, lacking_units, number_in
 from webhook.model.accelerators import BUILT_IN, Accelerators, accelerator
 from webhook.model.globs import matcher
-from webhook.model.json_parts import listed, mapped
+from webhook.model.json_parts import listed, mapped, part, text
 from webhook.model.node import GPU_LABELS, GPU_NAME_LABELS, LAST_RESORT_LABELS, NodeClass, OpenLabels, Taint
 from webhook.model.requirements import is_compared, is_extended, rounded_up, thousandths_of
 from webhook.model.resource_slices import SliceDriver
@@ -22,18 +22,12 @@ from webhook.yaml_files.shipped_tables import read_table
 
 _TABLE: Mapping[str, list[dict[str, Any]]] = read_table(Path(__file__).with_name("data") / "node_states.yaml")
 _KARPENTERS = ("karpenter.sh/registered", "karpenter.sh/nodepool")
-_INITIALIZED = "karpenter.sh/initialized"
 
 
 @lru_cache(maxsize=4096)
 def state_by(key: str) -> str:
     """`starting`, `maintained` or `leaving`, if a controller takes taints of this key off again by itself."""
     return next((str(row["state"]) for row in _TABLE["taints"] if matcher(row["key"]).fullmatch(key)), "")
-
-
-def is_uninitialized(labels: Mapping[str, str]) -> bool:
-    """Whether Karpenter has not seen the node ready yet: its start-up taints are still there, whatever their keys."""
-    return _INITIALIZED not in labels and any(key in labels for key in _KARPENTERS)
 
 
 def maker_of(name: str, labels: Mapping[str, str]) -> str:
@@ -174,11 +168,8 @@ class Node:
 
 def node_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Node | None:
     """Read a node object of any shape: malformed parts are left out. None where the node has no name."""
-    node = mapped(raw)
-    metadata = mapped(node.get("metadata"))
-    status = mapped(node.get("status"))
-    name = metadata.get("name")
-    if not isinstance(name, str) or not name:
+    metadata, status, name = mapped(raw, "metadata"), mapped(raw, "status"), text(raw, "metadata", "name")
+    if not name:
         return None
     labels = {key: value for key, raw in mapped(metadata.get("labels")).items() if (value := text_of(raw)) is not None}
     keys = tuple(sorted(str(key) for key in labels))
@@ -186,15 +177,17 @@ def node_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Node | 
     gpus = _gpu_resources({**mapped(status.get("capacity")), **mapped(status.get("allocatable"))}, accelerators)
     amounts = amounts_of(mapped(status.get("capacity")), mapped(status.get("allocatable")), by_name)
     lacking = lacking_units(by_name, amounts)
-    of_class = tuple([(key, by_name[key]) for key in _telling(by_name, gpus) if key in by_name])
+    telling = GPU_LABELS if not gpus or any(key in by_name for key in GPU_NAME_LABELS) else _ALL_LABELS
+    of_class = tuple([(key, by_name[key]) for key in telling if key in by_name])
+    handlers = [mapped(entry).get("name", "") for entry in listed(status.get("runtimeHandlers"))]
     return Node(
         name,
         text_of(metadata.get("uid")) or "",
         _kind(
             (*of_class, (LACKING_UNITS, lacking)) if lacking else of_class,
-            _taints(mapped(node.get("spec")).get("taints"), by_name),
+            _taints(part(raw, "spec", "taints"), by_name),
             gpus,
-            _runtime_handlers(status.get("runtimeHandlers")),
+            frozenset(_shared(name) for name in handlers if isinstance(name, str)) if handlers else None,
             None,
         ),
         _places(keys),
@@ -207,15 +200,11 @@ def node_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Node | 
 _ALL_LABELS = (*GPU_LABELS, *LAST_RESORT_LABELS)
 
 
-def _telling(labels: Container[str], gpus: frozenset[str]) -> tuple[str, ...]:
-    is_named = not gpus or any(key in labels for key in GPU_NAME_LABELS)
-    return GPU_LABELS if is_named else _ALL_LABELS
-
-
 def _taints(raw: object, labels: Mapping[str, str]) -> tuple[tuple[Taint, ...], str]:
     """The lasting taints that keep pods away, sorted, one for each key and effect, and a key that goes away."""
     taints: dict[tuple[str, str], Taint] = {}
-    transient, is_starting = "", is_uninitialized(labels)
+    transient = ""  # while Karpenter has not seen the node ready, start-up taints are there, whatever their keys
+    is_starting = "karpenter.sh/initialized" not in labels and any(key in labels for key in _KARPENTERS)
     for entry in map(mapped, listed(raw)):
         key, value, effect = (text_of(entry.get(part)) or "" for part in ("key", "value", "effect"))
         if effect not in _REPELLING:
@@ -245,11 +234,6 @@ def _resources(amounts: Mapping[str, int]) -> dict[str, Any]:
 @lru_cache(maxsize=1024)
 def _alike(amounts: tuple[int, ...]) -> tuple[int, ...]:
     return amounts
-
-
-def _runtime_handlers(raw: object) -> frozenset[str] | None:
-    names = [mapped(entry).get("name", "") for entry in listed(raw)]
-    return frozenset(_shared(name) for name in names if isinstance(name, str)) if names else None
 
 
 @lru_cache(maxsize=4096)

@@ -244,15 +244,12 @@ EMPTY = Snapshot()
 
 def runtime_class_from_raw(raw: object) -> tuple[str, RuntimeClass] | None:
     """Read a RuntimeClass of any API version and shape: malformed parts are left out. None where it has no name."""
-    runtime_class = mapped(raw)
-    name = mapped(runtime_class.get("metadata")).get("name")
-    if not isinstance(name, str) or not name:
+    name, scheduling = text(raw, "metadata", "name"), mapped(raw, "scheduling")
+    if not name:
         return None
-    handler = runtime_class.get("handler") or mapped(runtime_class.get("spec")).get("runtimeHandler")
-    scheduling = mapped(runtime_class.get("scheduling"))
     return name, RuntimeClass(
         name,
-        handler if isinstance(handler, str) else "",
+        text(raw, "handler") or text(raw, "spec", "runtimeHandler"),
         tuple(
             Expression(str(key), Operator.IN, (value,))
             for key, raw in mapped(scheduling.get("nodeSelector")).items()
@@ -268,9 +265,8 @@ def runtime_class_from_raw(raw: object) -> tuple[str, RuntimeClass] | None:
 
 def priority_class_from_raw(raw: object) -> tuple[str, PriorityClass] | None:
     """Read a PriorityClass of any shape: malformed parts are left out. None where it has no name."""
-    priority_class = mapped(raw)
-    name = mapped(priority_class.get("metadata")).get("name")
-    if not isinstance(name, str) or not name:
+    name, priority_class = text(raw, "metadata", "name"), mapped(raw)
+    if not name:
         return None
     value = priority_class.get("value")
     return name, PriorityClass(

@@ -42,13 +42,9 @@ class Cloud:
     resources: Mapping[str, str]
     _prefix: str
     _free: Sequence[str]
-    _plain: Mapping[str, Sequence[str]]
+    plain: Mapping[str, Sequence[str]]
+    """By label, whose values may tell which machines with GPUs there are."""
     _whole: Mapping[str, frozenset[str]]
-
-    @property
-    def telling(self) -> Sequence[str]:
-        """The labels by whose values it may be known which machines with GPUs there are."""
-        return tuple(self._plain)
 
     def is_of_machines(self, key: str) -> bool:
         """Whether the value of a label follows from the machine type, known or not."""
@@ -57,7 +53,7 @@ class Cloud:
 
     def knows(self, key: str, value: str) -> bool:
         """Whether the table has all machines with GPUs and this value of a label."""
-        return value in self._whole.get(key, ()) or any(matcher(glob).fullmatch(value) for glob in self._plain[key])
+        return value in self._whole.get(key, ()) or any(matcher(glob).fullmatch(value) for glob in self.plain[key])
 
 
 def models_of(labels: Mapping[str, str]) -> frozenset[str]:

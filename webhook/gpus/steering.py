@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from webhook.gpus.gpu_memory import AMD_MEMORY, GPU_MEMORY
 from webhook.gpus.gpu_names import AMD_PRODUCT, AUTOSCALED, CLOUDS, COREWEAVE, INTEL_PRODUCT, NVIDIA_PRODUCT
 from webhook.model.node import GKE_CLIENTS, GKE_PARTITION, GKE_SHARING, GPU_REPLICAS, GPU_SHARING, LAST_RESORT_LABELS
 from webhook.model.selectors import Expression, Operator
@@ -18,7 +19,6 @@ DRIVER_MAJOR = ("nvidia.com/cuda.driver-version.major", "nvidia.com/cuda.driver.
 RUNTIME, DRIVER = "nvidia.com/cuda.runtime-version.full", "nvidia.com/cuda.driver-version.full"
 COMPUTE = "nvidia.com/gpu.compute.major"
 FAMILY = "nvidia.com/gpu.family"
-MEMORY, AMD_MEMORY = "nvidia.com/gpu.memory", "amd.com/gpu.vram"
 
 
 class Cause(StrEnum):
@@ -60,8 +60,8 @@ _KEYS: Mapping[Cause, tuple[str, ...]] = {
     Cause.ARCHITECTURE: (_ARCHITECTURE, *_GPUS, *_DRIVERS),
     Cause.MODEL: (*_NAMES, FAMILY, COMPUTE, *LAST_RESORT_LABELS),
     Cause.PROFILE: (GKE_PARTITION, *_NAMES, FAMILY, COMPUTE),
-    Cause.MEMORY: (MEMORY, AMD_MEMORY, *_NAMES, *LAST_RESORT_LABELS),
-    Cause.PART_MEMORY: (GKE_PARTITION, *_NAMES[:1], GPU_REPLICAS, GKE_CLIENTS, *_NAMES[1:], MEMORY),
+    Cause.MEMORY: (GPU_MEMORY, AMD_MEMORY, *_NAMES, *LAST_RESORT_LABELS),
+    Cause.PART_MEMORY: (GKE_PARTITION, *_NAMES[:1], GPU_REPLICAS, GKE_CLIENTS, *_NAMES[1:], GPU_MEMORY),
     Cause.SHARED: (GPU_SHARING, GKE_SHARING, GPU_REPLICAS, GKE_CLIENTS, *_NAMES),
     Cause.WHOLE: (NVIDIA_PRODUCT, GPU_SHARING, GPU_REPLICAS, *_NAMES[1:]),
 }

@@ -102,7 +102,10 @@ class ChangedCluster:
                 if change.action is ChangeAction.RETIRE:
                     found.pop(name, None)
                 elif name in found:
-                    found[name] = _node_with(found[name], change)
+                    said, own = found[name].kind.by_slices, found[name]
+                    labels = _other_labels({key: own.values[place] for key, place in own.keys.items()}, said, change)
+                    own = own.offering(_slices_with(said, change))
+                    found[name] = own.relabelled(labels) if labels else own
         return found
 
     @cached_property
@@ -146,14 +149,6 @@ class ChangedCluster:
 
     def offer(self, kind: NodeClass) -> Offer:
         return offer_of(kind.labels, self.tables.gpus, kind.by_slices)
-
-
-def _node_with(node: Node, change: NodeChange) -> Node:
-    """The node with another driver; the node itself where that is the driver that it has."""
-    said = node.kind.by_slices
-    labels = _other_labels({key: node.values[place] for key, place in node.keys.items()}, said, change)
-    node = node.offering(_slices_with(said, change))
-    return node.relabelled(labels) if labels else node
 
 
 def class_with(kind: NodeClass, change: NodeChange) -> NodeClass:

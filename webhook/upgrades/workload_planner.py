@@ -238,7 +238,8 @@ class WorkloadPlanner:
         needs = tuple(replace(need, evidence="", notes=(), env=None) for _, need in before.uses) or (NO_CUDA,)
         is_allowed = settings.forward_compat == "allow"
         verdicts = frozenset((one.group.offer, one.before) for one in moves if one.before is not None)
-        selects = _selects_drivers(pod)
+        keys = [*pod.node_selector, *(one.key for term in pod.required or () for one in term.expressions)]
+        selects = any(key.startswith(CUDA_LABELS) for key in keys)
         return _JudgedPods(
             compared(pod, before, after, moves),
             self._gpus(pod),
@@ -274,11 +275,6 @@ class WorkloadPlanner:
                 )
             )
         return tuple(sorted(found, key=lambda one: (one.change.rank, -one.gpus, one.owner)))
-
-
-def _selects_drivers(pod: Pod) -> bool:
-    keys = [*pod.node_selector, *(one.key for term in pod.required or () for one in term.expressions)]
-    return any(key.startswith(CUDA_LABELS) for key in keys)
 
 
 def _unknown_images(uses: Iterable[tuple[Container, Need]]) -> Iterator[tuple[str, str]]:
