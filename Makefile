@@ -98,8 +98,9 @@ lock: ## Resolve the dependencies anew
 
 $(READY): requirements-dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "python3 is " + sys.version.split()[0] + "; 3.11 or newer is needed: make PYTHON=...")'
+	@echo "Python packages are installed into $(VENV) once; this takes about a minute." >&2
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --require-hashes -r requirements-dev.lock
+	$(BIN)/pip install $$(test -t 1 && echo --progress-bar=on || echo --quiet) --require-hashes -r requirements-dev.lock
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	touch $@
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from tests.build import against, pod, policy, requests_only
 from webhook.audit.documents import Document, DocumentError
-from webhook.audit.review_formats import render_diff, render_json, render_text
+from webhook.audit.review_formats import render_diff, render_text, to_json
 from webhook.audit.review_objects import ReviewList, review
 from webhook.policy.policy_set import PolicySet
 
@@ -46,7 +46,7 @@ def test_json_is_the_contract_word_for_word() -> None:
         "plugin's. Remove the variable."
     )
     field = "spec.containers[c0].env[NVIDIA_VISIBLE_DEVICES]"
-    assert json.loads(render_json(reviewed(exposed, errors=(UNREADABLE,)))) == {
+    assert to_json(reviewed(exposed, errors=(UNREADABLE,))) == {
         "apiVersion": "gpupolicy.dev/v1alpha1",
         "kind": "ReviewList",
         "items": [
@@ -70,7 +70,7 @@ def test_json_is_the_contract_word_for_word() -> None:
 
 
 def test_json_keeps_every_key_where_there_is_nothing_to_say() -> None:
-    document = json.loads(render_json(reviewed({"apiVersion": "v1", "kind": "Namespace"})))
+    document = to_json(reviewed({"apiVersion": "v1", "kind": "Namespace"}))
     assert document["errors"] == []
     assert document["items"][0] | {"result": None} == {
         "source": "a.yaml",
@@ -89,7 +89,7 @@ def test_json_keeps_every_key_where_there_is_nothing_to_say() -> None:
 @pytest.mark.parametrize("value", [10**30, -(2**63) - 1, 1.5, "é\u2028", None, {"7": []}], ids=str)
 def test_json_renders_whatever_a_manifest_may_hold(value: Any) -> None:
     obj = {"apiVersion": "v1", "kind": "Thing", "spec": value}
-    assert json.loads(render_json(reviewed(obj)))["items"][0]["result"] == obj
+    assert to_json(reviewed(obj))["items"][0]["result"] == obj
 
 
 def test_a_diff_shows_what_is_added_as_yaml() -> None:

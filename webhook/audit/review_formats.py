@@ -1,8 +1,7 @@
 """The formats of a review: text for a terminal, JSON for programs, and unified diffs of YAML."""
 
 import difflib
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -18,10 +17,13 @@ from webhook.rules.rule_settings import Mode
 API_VERSION = "gpupolicy.dev/v1alpha1"
 
 
-def render_text(reviewed: ReviewList, console: Console) -> None:
-    """Print a paragraph for each object, then the documents that could not be read, then the total."""
+def render_text(reviewed: ReviewList, console: Console, *, shows_diff: bool = False) -> None:
+    """Print a paragraph for each object, then the documents that could not be read, then the total.
+
+    `shows_diff` shows what would be added where it would stand.
+    """
     for item in reviewed.items:
-        _print_item(item, console)
+        _print_item(item, console, shows_diff=shows_diff)
     for error in reviewed.errors:
         console.print(Text(f"UNREADABLE {error}", style="bold red"), soft_wrap=True)
     refused = sum(not item.is_allowed for item in reviewed.items)
@@ -33,7 +35,7 @@ def render_text(reviewed: ReviewList, console: Console) -> None:
     console.print(Text(total, style="bold"), soft_wrap=True)
 
 
-def _print_item(item: ReviewedObject, console: Console) -> None:
+def _print_item(item: ReviewedObject, console: Console, *, shows_diff: bool) -> None:
     word, style = ("refused", "bold red") if not item.is_allowed else ("allowed", "green")
     if not item.is_sent:
         word, style = "not sent", "dim"
@@ -49,7 +51,9 @@ def _print_item(item: ReviewedObject, console: Console) -> None:
         style = "red" if finding.refuses else "yellow" if finding.mode is not Mode.AUDIT else "dim"
         word = "refused" if finding.refuses else "audit" if finding.mode is Mode.AUDIT else "warning"
         console.print(Text(f"    {word}: {finding}", style=style), soft_wrap=True)
-    for operation in item.patch if item.is_allowed else ():
+    if shows_diff:
+        print_diff(_diff(item), console)
+    for operation in item.patch if item.is_allowed and not shows_diff else ():
         value = orjson.dumps(operation["value"]).decode()
         console.print(Text(f"    + {operation['path']} {value}", style="green"), soft_wrap=True)
     for pods in item.pods:
@@ -58,15 +62,14 @@ def _print_item(item: ReviewedObject, console: Console) -> None:
             console.print(Text(printable(f"    + {pods.template.path}: {edits}"), style="green"), soft_wrap=True)
 
 
-def render_json(reviewed: ReviewList) -> str:
-    """A ReviewList as indented JSON in ASCII. Its shape is a contract; the version is in `apiVersion`."""
-    document = {
+def to_json(reviewed: ReviewList) -> dict[str, Any]:
+    """A ReviewList for programs. Its shape is a contract; the version is in `apiVersion`."""
+    return {
         "apiVersion": API_VERSION,
         "kind": "ReviewList",
         "items": [_item_json(item) for item in reviewed.items],
         "errors": [error.to_json() for error in reviewed.errors],
     }
-    return json.dumps(document, indent=2) + "\n"
 
 
 def _item_json(item: ReviewedObject) -> dict[str, Any]:
@@ -109,26 +112,34 @@ def _template_json(pods: TemplateOutcome) -> dict[str, Any]:
 def render_diff(reviewed: ReviewList) -> Iterator[str]:
     """What would change in each object, as lines without newlines; findings and errors are comments."""
     for item in reviewed.items:
+        for finding in item.findings:
+            word = "refused" if finding.refuses else "warning" if finding.warns else "audit"
+            yield f"# {item.title}: {word}: {finding}"
+        for pods in item.pods:
+            for injection in injected(pods):
+                edits = ", ".join(map(str, injection.edits))
+                yield printable(f"# {item.title}: {pods.template.path}: its pods get {edits}")
         yield from _diff(item)
     for error in reviewed.errors:
         yield f"# unreadable: {error}"
 
 
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "#": "yellow"}
+
+
+def print_diff(lines: Iterable[str], console: Console) -> None:
+    """Print a diff, with colours if the console has them."""
+    for line in lines:
+        console.print(Text(line, style=_DIFF_STYLES.get(line[:1], "")), soft_wrap=True)
+
+
 def _diff(item: ReviewedObject) -> Iterator[str]:
-    name = item.title
-    for finding in item.findings:
-        word = "refused" if finding.refuses else "warning" if finding.warns else "audit"
-        yield f"# {name}: {word}: {finding}"
-    for pods in item.pods:
-        for injection in injected(pods):
-            edits = ", ".join(map(str, injection.edits))
-            yield printable(f"# {name}: {pods.template.path}: its pods get {edits}")
     if item.is_allowed and item.patch and item.policy is not None:
         yield from difflib.unified_diff(
             _lines(item.document.object),
             _lines(item.result),
-            f"{item.document.source} {name}",
-            f"{item.document.source} {name} (completed by {item.policy.name})",
+            f"{item.document.source} {item.title}",
+            f"{item.document.source} {item.title} (completed by {item.policy.name})",
             lineterm="",
         )
 

@@ -1,6 +1,5 @@
 """Renders reports in any format, and writes them to files or standard output. A file is written whole or not at all."""
 
-import io
 import os
 import sys
 from contextlib import suppress
@@ -10,6 +9,8 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the command line asks for the names of formats before it knows whether it audits
+    from rich.console import Console
+
     from webhook.audit.report import AuditReport
 
 FORMATS: dict[str, str] = {
@@ -25,8 +26,8 @@ FORMATS: dict[str, str] = {
 """The one list of formats: each with the function below `webhook.audit.reports` that renders it."""
 
 
-def rendered(report: "AuditReport", form: str, *, is_for_a_terminal: bool = False) -> str:
-    """The report in one of FORMATS. `is_for_a_terminal` gives the format `text` colours."""
+def rendered(report: "AuditReport", form: str, console: "Console | None" = None) -> str:
+    """The report in one of FORMATS; as `text` with the colours and the width of the console, which prints nothing."""
     module, _, name = FORMATS[form].rpartition(".")
     render = getattr(import_module(f"webhook.audit.reports.{module}"), name)
     if form != "text":
@@ -34,9 +35,10 @@ def rendered(report: "AuditReport", form: str, *, is_for_a_terminal: bool = Fals
         return text
     from rich.console import Console  # noqa: PLC0415  # for this format only
 
-    stream = io.StringIO()
-    render(report, Console(file=stream, highlight=False, force_terminal=is_for_a_terminal))
-    return stream.getvalue()
+    console = console or Console(highlight=False, color_system=None)
+    with console.capture() as captured:
+        render(report, console)
+    return captured.get()
 
 
 def fault_of(path: Path) -> str:

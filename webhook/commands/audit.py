@@ -1,7 +1,7 @@
 """The command `gpu-policy audit`: what policies would do to the objects in files or in a cluster."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -14,16 +14,16 @@ from webhook.audit.writing import FORMATS, rendered
 from webhook.commands.inputs import (
     UNUSABLE,
     background_of,
+    echo,
     fail,
     inventory_of,
     load_policies,
     manifests_of,
-    shown_progress,
+    on_progress,
 )
 from webhook.commands.options import PATH, POLICIES, STRICT, SourceOptions, source_options
 
 if TYPE_CHECKING:
-    from webhook.audit.cluster_objects import Progress
     from webhook.audit.object_sources import ObjectSource
     from webhook.audit.report import AuditReport
     from webhook.audit.review_objects import LookedUpImages
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@source_options
+@source_options(FORMATS)
 @POLICIES
 @click.option(
     "--against",
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     metavar="PATH",
     help="Directory of the policies in force. The report then says what --policies would change.",
 )
-@click.option("--format", type=click.Choice(list(FORMATS)), default="text", help="Format of the report.")
 @click.option(
     "--fail-on",
     type=click.Choice(["refuse", "warn", "never"]),
@@ -76,12 +75,11 @@ def audit(**options: Any) -> None:
     images = asked.images()
     directories = filter(None, (asked.policies, asked.against))
     sets = [(str(directory), load_policies(directory)) for directory in directories]
-    with shown_progress(is_shown=asked.cluster) as on_progress:
-        waiting = WaitingPods(sets[0][1], asked.scope) if asked.cluster else None
-        report = _report(asked.source(on_progress, sets[0][1].accelerators, waiting), sets, images, waiting)
-    asked.write(rendered(report, asked.format, is_for_a_terminal=asked.output is None and sys.stdout.isatty()))
+    waiting = WaitingPods(sets[0][1], asked.scope) if asked.cluster else None
+    report = _report(asked.source(sets[0][1].accelerators, waiting), sets, images, waiting)
+    asked.write(partial(rendered, report))
     if asked.output is not None:
-        click.echo("\n".join(summary(report, str(asked.output))), err=True)
+        echo("\n".join(summary(report, str(asked.output))), is_error=True)
     status = report.exit_status(None if asked.fail_on == "never" else Level(asked.fail_on))
     if (asked.publish or place) and not _publish(report, asked, place):
         status = UNUSABLE
@@ -92,9 +90,9 @@ def audit(**options: Any) -> None:
 class AuditOptions(SourceOptions):
     """The options by their parameters. Exits with status 2 where they contradict each other."""
 
+    formats = FORMATS
     policies: Path
     against: Path | None
-    format: str
     fail_on: str
     strict: bool
     publish: str | None
@@ -118,9 +116,7 @@ class AuditOptions(SourceOptions):
         except ValueError as error:
             fail(str(error))
 
-    def source(
-        self, on_progress: Callable[["Progress"], None], accelerators: "Accelerators", waiting: "WaitingPods | None"
-    ) -> "ObjectSource":
+    def source(self, accelerators: "Accelerators", waiting: "WaitingPods | None") -> "ObjectSource":
         """The objects, and the facts about their cluster; `accelerators` are the names of GPUs."""
         from webhook.audit import object_sources
 
@@ -179,5 +175,5 @@ def _publish(report: "AuditReport", asked: AuditOptions, place: "ConfigMapPlace 
         except ClusterError as error:
             errors.append(str(error))
     for fault in errors:
-        click.echo(fault, err=True)
+        echo(fault, is_error=True)
     return not errors

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from webhook.commands.inputs import fail
+from webhook.commands.inputs import echo, fail
 from webhook.commands.options import PATH
 
 
@@ -29,6 +29,6 @@ def certs(directory: Path, names: tuple[str, ...]) -> None:
     from certs.files import ensure_files
 
     try:
-        click.echo(ensure_files(directory, names))
+        echo(ensure_files(directory, names))
     except CertificateError as error:
         fail(str(error))

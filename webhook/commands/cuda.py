@@ -5,12 +5,20 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from webhook.commands.cuda_plan import plan
-from webhook.commands.inputs import background_of, fail, load_policies, registries_of
+from webhook.commands.inputs import (
+    background_of,
+    console,
+    echo,
+    fail,
+    load_policies,
+    print_document,
+    registries_of,
+)
 from webhook.commands.options import IMAGE_RESULTS, INVENTORY, KUBECONFIG, OUTPUT, PATH, policy_of, registry_options
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
@@ -120,7 +128,7 @@ def docs(policies: Path | None) -> None:
     from webhook.cuda.reference import cuda_reference
 
     tables = SHIPPED if policies is None else load_policies(policies).cuda.tables
-    click.echo(cuda_reference(tables), nl=False)
+    echo(cuda_reference(tables))
 
 
 @cuda.command()
@@ -143,19 +151,17 @@ def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None
     from webhook.audit.node_kinds import render_kinds
 
     kinds = _kinds(inventory, kubeconfig, _of_policy(policies, namespace))
-    if output == "json":
-        click.echo(json.dumps([kind.to_json() for kind in kinds], indent=2))
+    if output != "text":
+        print_document([kind.to_json() for kind in kinds], output)
     else:
-        from rich.console import Console
-
-        render_kinds(kinds, Console(highlight=False))
+        render_kinds(kinds, console())
 
 
 def _answer(question: "Question", knowledge: "Knowledge", output: str) -> int:
     need, offer = knowledge.need(question), question.offer(knowledge.tables)
     answer = knowledge.fit(question, need, offer)
-    if output == "json":
-        click.echo(json.dumps(answer.to_json()))
+    if output != "text":
+        print_document(answer.to_json(), output)
         return answer.exit_status
     _print_verdict(answer, question.image, _needs(need))
     _print_remedy(question.image, need, [(answer, offer)], knowledge.tables)
@@ -166,10 +172,10 @@ def _answer_by_kind(question: "Question", knowledge: "Knowledge", kinds: "list[N
     need = knowledge.need(question)
     found = [(kind, knowledge.fit(question, need, kind.offer)) for kind in kinds]
     status = max((answer.exit_status for _, answer in found), default=0)
-    if output == "json":
-        click.echo(json.dumps([{**answer.to_json(), **kind.to_json()} for kind, answer in found], indent=2))
+    if output != "text":
+        print_document([{**answer.to_json(), **kind.to_json()} for kind, answer in found], output)
         return status
-    _print(f"{question.image} {_needs(need)}", depth=0)
+    _print(f"{question.image} {_needs(need)}", "")
     for kind, answer in found:
         _print_verdict(answer, str(kind))
     if not found:
@@ -178,11 +184,11 @@ def _answer_by_kind(question: "Question", knowledge: "Knowledge", kinds: "list[N
     return status
 
 
-_STYLES: dict[str, dict[str, Any]] = {
-    "compatible": {"fg": "green"},
-    "incompatible": {"fg": "red", "bold": True},
-    "forward-compat-only": {"fg": "yellow", "bold": True},
-    "unknown": {"fg": "yellow"},
+_STYLES = {
+    "compatible": "green",
+    "incompatible": "bold red",
+    "forward-compat-only": "bold yellow",
+    "unknown": "yellow",
 }
 _WIDTH = max(map(len, _STYLES)) + 2
 _GATES = {"pass": "lets it start", "fail": "refuses to start it (before version 1.18, or in legacy mode)"}
@@ -190,8 +196,7 @@ _HINT = "Say what it needs, under images: in a policy or by --env CUDA_VERSION=.
 
 
 def _print_verdict(answer: "ImageFit", title: str, *lines: str) -> None:
-    click.secho(f"{answer.verdict:<{_WIDTH}}", nl=False, **_STYLES[answer.verdict])
-    _print(title, depth=0, bold=True)
+    _print(title, f"{answer.verdict:<{_WIDTH}}", _STYLES[answer.verdict])
     for line in (*lines, answer.reason):
         _print(line)
     if answer.gate in _GATES:
@@ -215,10 +220,13 @@ def _print_remedy(image: str, need: "Need", answers: "Sequence[tuple[ImageFit, O
         _print(_HINT)
 
 
-def _print(text: str, depth: int = 4, *, bold: bool = False) -> None:
+def _print(text: str, head: str = "    ", style: str = "") -> None:
+    from rich.text import Text
+
     from webhook.outcome import printable
 
-    click.secho(" " * depth + printable(text), bold=bold)
+    line = Text(head, style=style or "not bold").append(printable(text), style="bold" if style else "")
+    console().print(line, soft_wrap=True)
 
 
 def _answer_batch(batch: str, policy: "_OfPolicy", ask: "Ask | None") -> int:
@@ -239,7 +247,7 @@ def _answer_batch(batch: str, policy: "_OfPolicy", ask: "Ask | None") -> int:
             knowledge = Knowledge(policy.mapping, infos, policy.tables)
         for question in questions:
             answer = knowledge.answer(question) if isinstance(question, Question) else question
-            click.echo(json.dumps(answer.to_json()))
+            echo(json.dumps(answer.to_json()))
             status = max(status, answer.exit_status)
     return status
 

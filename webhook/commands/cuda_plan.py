@@ -1,20 +1,20 @@
 """The command `gpu-policy cuda plan`: what a driver upgrade breaks, and what it opens."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.commands.inputs import fail, inventory_of, load_policies, manifests_of, shown_progress
+from webhook.commands.inputs import echo, fail, inventory_of, load_policies, manifests_of, on_progress
 from webhook.commands.options import IMAGE_RESULTS, PATH, SourceOptions, source_options
 
 if TYPE_CHECKING:
-    from webhook.audit.cluster_objects import Progress
     from webhook.audit.documents import Document, DocumentError
     from webhook.audit.object_sources import ObjectSource
     from webhook.facts.facts import ClusterFacts
@@ -29,12 +29,12 @@ PLAN_FORMATS = ("text", "json", "html", "markdown", "sarif")
 class PlanOptions(SourceOptions):
     """The arguments and options of the command. Exits with status 2 where they contradict each other."""
 
+    formats = PLAN_FORMATS
     set: tuple[str, ...]
     retire: tuple[str, ...]
     add: Path | None
     matrix: bool
     policies: Path | None
-    format: str
     strict: bool
     fail_on: str
     image_results: str | None
@@ -50,7 +50,7 @@ class PlanOptions(SourceOptions):
 
 
 @click.command()
-@source_options
+@source_options(PLAN_FORMATS)
 @click.option(
     "--set",
     multiple=True,
@@ -76,9 +76,6 @@ class PlanOptions(SourceOptions):
     help="Directory of policy files, for settings of cudaDriver, node pools, exceptions and rows of CUDA tables. "
     "Without it the defaults of cudaDriver apply everywhere.",
 )
-@click.option(
-    "--format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True, help="Format of the plan."
-)
 @click.option("--strict", is_flag=True, help="The same as --fail-on unknown.")
 @click.option(
     "--fail-on",
@@ -102,10 +99,9 @@ def plan(**options: Any) -> None:
 
     asked = PlanOptions(**options)
     found = _plan(asked)
-    is_for_a_terminal = asked.output is None and sys.stdout.isatty()
-    asked.write(rendered_plan(found, asked.format, is_for_a_terminal=is_for_a_terminal))
+    asked.write(partial(rendered_plan, found))
     for fault in found.errors:
-        click.echo(str(fault), err=True)
+        echo(str(fault), is_error=True)
     least = {"breaks": WorkloadChange.BREAKS, "unknown": WorkloadChange.UNKNOWN, "loses": WorkloadChange.LOSES_NODES}
     fail_on = "unknown" if asked.strict and asked.fail_on == "breaks" else asked.fail_on
     sys.exit(found.exit_status(least.get(fail_on)))
@@ -124,16 +120,15 @@ def _plan(asked: PlanOptions) -> "DriverPlan":
         unread = [str(one) for one in manifests if not isinstance(one, Document)]
         options = "say what changes: --set, --retire or --add; or ask for --matrix"
         fail("\n".join([*unread, f"{options}; or name a manifest of a ClusterPolicy or NVIDIADriver"]))
-    with shown_progress(is_shown=asked.cluster) as on_progress:
-        source = (
-            _of_cluster(asked, policies, manifests, on_progress)
-            if asked.inventory is None
-            else _of_inventory(asked.inventory, policies, manifests, asked.default_namespace)
-        )
-        now = datetime.now(UTC) if source.now is None else datetime.fromtimestamp(source.now, UTC)
-        cluster = _changed(source.background.facts, policies, asked, now, drivers)
-        request = PlanRequest(cluster, policies, now, asked.default_namespace, str(asked.add or ""), asked.matrix)
-        return plan_of(request, source.documents, source.owners, images)
+    source = (
+        _of_cluster(asked, policies, manifests)
+        if asked.inventory is None
+        else _of_inventory(asked.inventory, policies, manifests, asked.default_namespace)
+    )
+    now = datetime.now(UTC) if source.now is None else datetime.fromtimestamp(source.now, UTC)
+    cluster = _changed(source.background.facts, policies, asked, now, drivers)
+    request = PlanRequest(cluster, policies, now, asked.default_namespace, str(asked.add or ""), asked.matrix)
+    return plan_of(request, source.documents, source.owners, images)
 
 
 def _of_inventory(
@@ -163,10 +158,7 @@ def _of_inventory(
 
 
 def _of_cluster(
-    asked: PlanOptions,
-    policies: "PolicySet",
-    manifests: "list[Document | DocumentError]",
-    on_progress: "Callable[[Progress], None]",
+    asked: PlanOptions, policies: "PolicySet", manifests: "list[Document | DocumentError]"
 ) -> "ObjectSource":
     from webhook.audit.object_sources import of_cluster
 
@@ -227,12 +219,12 @@ def _changed(
             if wanted.notes and not wanted.changes:
                 faults.append(said)
             else:
-                click.echo(f"note: {said}", err=True)
+                echo(f"note: {said}", is_error=True)
         changes = tuple(dict.fromkeys((*changes, *wanted.changes)))
     try:
         changes += changes_of(asked.set, asked.retire, known)
         for note in filter(None, (change.note for change in changes)):
-            click.echo(f"note: {note}", err=True)
+            echo(f"note: {note}", is_error=True)
     except UnusableChangesError as error:
         faults += error.messages
     added = asked.add

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from webhook.commands.inputs import server_of
+from webhook.commands.inputs import console, print_document, server_of
 from webhook.commands.options import OUTPUT, PATH, cluster_options
 
 
@@ -35,16 +35,14 @@ def doctor(
 
     Exit status: 0 no problem (perhaps warnings), 1 a problem, 2 the cluster cannot be reached.
     """
-    from rich.console import Console
-
     from webhook.doctor.checklist import examine
-    from webhook.doctor.doctor_report import render_json, render_text
+    from webhook.doctor.doctor_report import render_text, to_json
     from webhook.doctor.installation import DoctorCluster, Installation, Place
 
     place = Place(namespace, name, dry_run_namespace, policies)
     report = examine(Installation(DoctorCluster(server_of(kubeconfig, context)), place))
-    if output == "json":
-        click.echo(render_json(report, place), nl=False)
+    if output != "text":
+        print_document(to_json(report, place), output)
     else:
-        render_text(report, Console(highlight=False))
+        render_text(report, console())
     sys.exit(report.exit_status)

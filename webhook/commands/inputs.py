@@ -1,10 +1,11 @@
-"""Loads the input of commands: policies, manifests and facts. Unusable input ends a command with exit status 2."""
+"""What commands read, and how they print. Unusable input ends a command with exit status 2."""
 
+import json
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,6 +14,8 @@ import click
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from webhook.audit.cluster_objects import Progress
     from webhook.audit.documents import Document, DocumentError
     from webhook.audit.object_sources import Background
@@ -22,17 +25,88 @@ if TYPE_CHECKING:
     from webhook.replica.image_lookups import Resolver
 
 UNUSABLE = 2
+_WIDEST = 100_000
+"""Columns of what is no terminal: nothing is cut or wrapped there."""
+
+
+class Working:
+    """Shows at a terminal that a command still works, from its third second until it prints something."""
+
+    def __init__(self, doing: str) -> None:
+        from rich import progress
+
+        columns = progress.TextColumn("{task.description}"), progress.BarColumn(), progress.TimeElapsedColumn()
+        self._bar = progress.Progress(*columns, console=console(is_error=True), transient=True)
+        self._task = self._bar.add_task(doing, total=None)
+        self._timer = threading.Timer(2.0, self._bar.start)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        self._timer.join()
+        if self._bar.live.is_started:
+            self._bar.stop()
+
+    def show(self, made: "Progress") -> None:
+        total = None if made.remaining is None else made.objects + made.remaining
+        self._bar.update(self._task, description=f"{made.kind} {made.objects:,}", completed=made.objects, total=total)
+
+
+def working() -> Working | None:
+    """What shows that the command works; None where nobody looks."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.find_object(Working)
+
+
+def on_progress(made: "Progress") -> None:
+    """Show how much of a cluster was read."""
+    if (shown := working()) is not None:
+        shown.show(made)
+
+
+def console(*, is_error: bool = False, is_file: bool = False) -> "Console":
+    """The one way to print: with colours at a terminal that has them, and elsewhere plain, in lines of any length."""
+    from rich.console import Console
+
+    stream = sys.stderr if is_error else sys.stdout
+    if not is_error and (shown := working()) is not None:
+        shown.stop()
+    is_plain = is_file or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
+    width = None if stream.isatty() and not is_file else _WIDEST
+    return Console(stderr=is_error, highlight=False, width=width, color_system=None if is_plain else "auto")
+
+
+def echo(text: str, *, is_error: bool = False) -> None:
+    """Print a text as it is."""
+    if (shown := working()) is not None:
+        shown.stop()
+    click.echo(text, err=is_error, nl=not text.endswith("\n"))
+
+
+def as_yaml(document: str) -> str:
+    """A document in JSON as YAML."""
+    import yaml
+
+    text: str = yaml.safe_dump(json.loads(document), sort_keys=False, width=120)
+    return text
+
+
+def print_document(document: object, output: str) -> None:
+    """Print a document for programs, as `json` or `yaml`."""
+    text = json.dumps(document, indent=2)
+    echo(as_yaml(text) if output == "yaml" else text)
 
 
 def fail(message: str) -> NoReturn:
     """Print what is wrong and exit with status 2."""
-    click.echo(message, err=True)
+    echo(message, is_error=True)
     sys.exit(UNUSABLE)
 
 
 def warn(message: str) -> None:
     """Print a warning to standard error, apart from output that programs read."""
-    click.echo(f"warning: {message}", err=True)
+    echo(f"warning: {message}", is_error=True)
 
 
 def manifests_of(paths: Sequence[str], *, is_strict: bool) -> "list[Document | DocumentError]":
@@ -40,26 +114,6 @@ def manifests_of(paths: Sequence[str], *, is_strict: bool) -> "list[Document | D
     from webhook.audit.documents import read_all
 
     return list(read_all(paths, sys.stdin.buffer, None if is_strict else warn))
-
-
-@contextmanager
-def shown_progress(*, is_shown: bool) -> "Iterator[Callable[[Progress], None]]":
-    """A function that shows the progress of reading a cluster, at a terminal; elsewhere it does nothing."""
-    if not is_shown or not sys.stderr.isatty():
-        yield lambda _progress: None
-        return
-    from rich import progress
-    from rich.console import Console
-
-    columns = progress.TextColumn("{task.description}"), progress.BarColumn(), progress.MofNCompleteColumn()
-    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("cluster", total=None)
-
-        def on_progress(made: "Progress") -> None:
-            total = None if made.remaining is None else made.objects + made.remaining
-            bar.update(task, description=made.kind, completed=made.objects, total=total)
-
-        yield on_progress
 
 
 def server_of(kubeconfig: str | None, context: str | None) -> "ApiServer":

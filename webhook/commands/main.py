@@ -9,9 +9,11 @@ import click
 
 from webhook.commands.audit import audit
 from webhook.commands.certs import certs
-from webhook.commands.cuda import cuda
+from webhook.commands.cuda import cuda, nodes
+from webhook.commands.cuda_plan import plan
 from webhook.commands.doctor import doctor
-from webhook.commands.policy import policy
+from webhook.commands.inputs import Working
+from webhook.commands.policy import exceptions, policy
 from webhook.commands.quota import quota
 from webhook.commands.review import review
 from webhook.commands.serve import serve
@@ -20,17 +22,21 @@ from webhook.commands.why import why
 
 
 @click.group(
-    commands=[serve, review, audit, test, policy, cuda, quota, why, doctor, certs],
+    commands=[serve, review, audit, test, policy, cuda, quota, why, doctor, certs, plan, exceptions, nodes],
     context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy", allow_from_autoenv=False)
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Admission webhook for GPU pods: adds what they lack, and refuses pods that cannot run, with an explanation."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by whoever started the process
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  # for as long as the process
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no é gets \xe9, not a traceback
+    if sys.stderr.isatty() and context.invoked_subcommand != "serve":
+        context.obj = shown = Working(f"gpu-policy {context.invoked_subcommand}")
+        context.call_on_close(shown.stop)
 
 
 def kubectl() -> None:

@@ -1,15 +1,17 @@
 """Options that several commands take."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from webhook.commands.inputs import fail, registries_of, server_of
+from webhook.commands.inputs import as_yaml, console, fail, registries_of, server_of
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from webhook.audit.cluster_objects import NamespaceScope
     from webhook.audit.review_objects import LookedUpImages
     from webhook.kubernetes.api_server import ApiServer
@@ -38,8 +40,13 @@ IMAGE_RESULTS = click.option(
     help="ConfigMap in which the replicas share the results of look-ups; the results of this command are added.",
 )
 OUTPUT = click.option(
-    "--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Format of standard output."
+    "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", help="Format of standard output."
 )
+
+
+def examples(*commands: str) -> str:
+    """The end of a help. Tests run these commands where the repository is."""
+    return "\b\nExamples:\n" + "\n".join(f"  gpu-policy {command}" for command in commands)
 
 
 def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,9 +65,9 @@ def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return resolve(registries(credentials(command)))
 
 
-def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that say which objects a command looks at, in files or in a cluster, and where it writes; and
-    `registry_options`.
+def source_options(formats: Iterable[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options that say which objects a command looks at, in files or in a cluster, and what it writes, and where;
+    and `registry_options`.
     """
     options = (
         click.argument("paths", nargs=-1, metavar="[FILE|DIR|- ...]"),
@@ -91,17 +98,26 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--output",
             "-o",
             type=PATH,
-            help="Write to this file instead of standard output. The file is written whole or not at all.",
+            metavar="FORMAT|FILE",
+            help="The same as --format; or a file to write instead of standard output. The file is written whole or "
+            "not at all.",
         ),
+        click.option("--format", type=click.Choice([*formats, "yaml"]), default="text", help="Format of the report."),
     )
-    for option in reversed(options):
-        command = option(command)
-    return registry_options(command)
+
+    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return registry_options(command)
+
+    return with_options
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
     """The options of `source_options` by their parameters. Exits with status 2 where they contradict each other."""
+
+    formats: ClassVar[Collection[str]]
 
     paths: tuple[str, ...]
     cluster: bool
@@ -111,6 +127,7 @@ class SourceOptions:
     namespace: tuple[str, ...]
     exclude_namespace: tuple[str, ...]
     output: Path | None
+    format: str
     resolve: bool
     registries: Path | None
     registry_credentials: Path | None
@@ -122,7 +139,10 @@ class SourceOptions:
             fail("several --namespace need --cluster; for files, name one: the namespace of objects that name none")
         if not self.cluster and self.exclude_namespace:
             fail("--exclude-namespace needs --cluster; for files, name only the files to look at")
-        if self.output is not None and (fault := fault_of(self.output)):
+        if str(self.output) in (*self.formats, "yaml"):
+            object.__setattr__(self, "format", str(self.output))
+            object.__setattr__(self, "output", None)
+        elif self.output is not None and (fault := fault_of(self.output)):
             fail(fault)
 
     @property
@@ -153,10 +173,14 @@ class SourceOptions:
         ask = registries_of(self.resolve, self.registries, self.registry_credentials, results, kubeconfig)
         return None if ask is None else LookedUpImages(ask, ask.withheld)
 
-    def write(self, text: str) -> None:
-        """Write to the file, or to standard output. Exits with status 2 where that is impossible."""
+    def write(self, render: Callable[[str, "Console"], str]) -> None:
+        """Write what is rendered in a format to the file, or to standard output. Exits with status 2 where that is
+        impossible.
+        """
         from webhook.audit.writing import write_file, write_output
 
+        text = render("json" if self.format == "yaml" else self.format, console(is_file=self.output is not None))
+        text = as_yaml(text) if self.format == "yaml" else text
         try:
             write_output(text) if self.output is None else write_file(text, self.output)
         except OSError as error:

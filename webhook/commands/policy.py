@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from webhook.commands.inputs import fail, load_policies
+from webhook.commands.inputs import echo, fail, load_policies, print_document
 from webhook.commands.options import OUTPUT, PATH, POLICIES
 
 
@@ -27,7 +27,7 @@ def check(policies: Path, directory: Path | None) -> None:
 
     policy_set = load_policies(directory or policies)
     for notice in policy_set.notices:
-        click.echo(f"note: {notice}", err=True)
+        echo(f"note: {notice}", is_error=True)
     parts = counted(len(policy_set.policies), "policy", "policies")
     if policy_set.shared_quotas:
         parts += f", {counted(len(policy_set.shared_quotas), 'shared quota')}"
@@ -35,7 +35,7 @@ def check(policies: Path, directory: Path | None) -> None:
         parts += f", {counted(len(exceptions), 'exception')}"
     if rows := policy_set.cuda.counts:
         parts += f", rows for the tables of CUDA ({rows})"
-    click.echo(f"{directory or policies}: {parts}, hash {policy_set.hash}")
+    echo(f"{directory or policies}: {parts}, hash {policy_set.hash}")
 
 
 @policy.command()
@@ -48,7 +48,7 @@ def show(policies: Path, namespace: str) -> None:
     """
     from webhook.policy.show import explain
 
-    click.echo(explain(load_policies(policies), namespace), nl=False)
+    echo(explain(load_policies(policies), namespace))
 
 
 @policy.command()
@@ -64,22 +64,21 @@ def exceptions(policies: Path, expiring: str | None, output: str) -> None:
 
     The first to end comes first.
     """
-    import json
     import time
 
     from webhook.policy.show import as_json, lines, listed
 
     now, within = time.time(), _seconds(expiring)
     found = listed(load_policies(policies, judges_ends=False).exceptions.all, now, within)
-    if output == "json":
+    if output != "text":
         items = [as_json(one, now) for one in found]
         head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicyExceptionList"}
-        click.echo(json.dumps({**head, "items": items}, indent=2))
+        print_document({**head, "items": items}, output)
     elif not found:
-        click.echo("no exceptions" if within is None else f"no exception ends within {expiring}")
+        echo("no exceptions" if within is None else f"no exception ends within {expiring}")
     else:
         for one in found:
-            click.echo("\n".join(lines(one, now)))
+            echo("\n".join(lines(one, now)))
 
 
 def _seconds(written: str | None) -> float | None:
@@ -121,7 +120,7 @@ def schema(kind: str) -> None:
         "GPUPolicyExceptions": exceptions_schema,
         "GPUPolicyTest": policy_test_schema,
     }
-    click.echo(json.dumps(schemas[kind](), indent=2, ensure_ascii=False))
+    echo(json.dumps(schemas[kind](), indent=2, ensure_ascii=False))
 
 
 @policy.command()
@@ -129,4 +128,4 @@ def docs() -> None:
     """Print the reference of all rules and their settings, in Markdown."""
     from webhook.rules_page.page_of_rules import rules_reference
 
-    click.echo(rules_reference(), nl=False)
+    echo(rules_reference())

@@ -1,11 +1,10 @@
 """The command `gpu-policy quota`: prints the usage of GPU quotas."""
 
-import json
 from pathlib import Path
 
 import click
 
-from webhook.commands.inputs import fail, inventory_of, load_policies, server_of
+from webhook.commands.inputs import console, echo, fail, inventory_of, load_policies, print_document, server_of
 from webhook.commands.options import INVENTORY, OUTPUT, POLICIES, cluster_options
 
 
@@ -45,14 +44,12 @@ def quota(
             found = quota_report.quotas_of_objects(quota_objects(cluster, namespace))
         except UnavailableError as error:
             fail(f"{error}; {error.remedy}" if error.remedy else str(error))
-    if output == "json":
-        click.echo(json.dumps([one.to_json() for one in found], indent=2))
+    if output != "text":
+        print_document([one.to_json() for one in found], output)
     elif found:
-        from rich.console import Console
-
-        quota_report.render(found, Console(highlight=False), names_namespaces=namespace is None)
+        quota_report.render(found, console(), names_namespaces=namespace is None)
     else:
-        click.echo(_nothing(namespace, is_counted=inventory is not None))
+        echo(_nothing(namespace, is_counted=inventory is not None))
 
 
 def _nothing(namespace: str | None, *, is_counted: bool) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from webhook.commands.inputs import background_of, load_policies, manifests_of, server_of
+from webhook.commands.inputs import background_of, console, load_policies, manifests_of, print_document, server_of
 from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES, STRICT
 
 
@@ -20,7 +20,10 @@ from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES, STRICT
 @KUBECONFIG
 @STRICT
 @click.option(
-    "--output", "-o", type=click.Choice(["text", "json", "diff"]), default="text", help="Format of standard output."
+    "--output",
+    "-o",
+    type=click.Choice(["text", "diff", "json", "yaml"]),
+    help="Format of standard output [default: text, at a terminal with diffs].",
 )
 def review(
     paths: tuple[str, ...],
@@ -29,7 +32,7 @@ def review(
     inventory: Path | None,
     kubeconfig: Path | None,
     strict: bool,
-    output: str,
+    output: str | None,
 ) -> None:
     """Print what the webhook would answer for manifests.
 
@@ -46,18 +49,14 @@ def review(
     context = source.context(policy_set, str(policies))
     context = replace(context, drivers=_judge(inventory, kubeconfig, background.facts.cluster))
     reviewed = review_objects.review(source.documents, namespace, context)
-    if output == "json":
-        click.echo(review_formats.render_json(reviewed), nl=False)
+    if output in ("json", "yaml"):
+        print_document(review_formats.to_json(reviewed), output)
     elif output == "diff":
-        for line in review_formats.render_diff(reviewed):
-            click.echo(line)
+        review_formats.print_diff(review_formats.render_diff(reviewed), console())
     else:
-        from rich.console import Console
-
-        console = Console(highlight=False)
-        review_formats.render_text(reviewed, console)
+        review_formats.render_text(reviewed, screen := console(), shows_diff=output is None and screen.is_terminal)
         if inventory is None and kubeconfig is None:
-            console.print("Without --inventory or --kubeconfig no node and no RuntimeClass is known.", soft_wrap=True)
+            screen.print("Without --inventory or --kubeconfig no node and no RuntimeClass is known.", soft_wrap=True)
     sys.exit(reviewed.exit_status)
 
 

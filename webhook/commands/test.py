@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from webhook.commands.inputs import fail, warn
+from webhook.commands.inputs import console, fail, warn
 from webhook.commands.options import PATH, STRICT
 
 
@@ -58,8 +58,6 @@ def test(
 
     Exit status: 0 all cases pass, 1 a case fails, 2 a test cannot be run, such as a file that cannot be read.
     """
-    from rich.console import Console
-
     from webhook.policy_tests.files import PolicyTestInputs
     from webhook.policy_tests.running import render_junit, render_text, run
     from webhook.yaml_files.file_errors import FileErrors
@@ -78,7 +76,7 @@ def test(
         )
     except FileErrors as errors:
         fail(str(errors))
-    render_text(results, Console(highlight=False), verbose - quiet)
+    render_text(results, console(), verbose - quiet)
     if junit is not None:
         try:
             junit.write_text(render_junit(results), encoding="utf-8")

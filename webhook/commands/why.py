@@ -1,6 +1,5 @@
 """The command `gpu-policy why`: explains why a pod or workload does not run."""
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.commands.inputs import fail, load_policies, server_of
+from webhook.commands.inputs import console, fail, load_policies, print_document, server_of
 from webhook.commands.options import OUTPUT, PATH, cluster_options
 
 if TYPE_CHECKING:
@@ -63,25 +62,31 @@ def why(
         answer = explain(server, target, namespace, known or policies_of_installation(server, place[0], place[2]))
     except (TargetError, ApiServerError) as error:
         fail(str(error))
-    if output == "json":
-        click.echo(json.dumps(answer.to_json(), indent=2))
+    if output != "text":
+        print_document(answer.to_json(), output)
     else:
         print_answer(answer)
 
 
 def print_answer(answer: "Answer") -> None:
     """The reason, the remedy, the evidence and what could not be read, in this order."""
+    from rich.text import Text
+
     from webhook.model.wording import counted, ended
     from webhook.outcome import printable
     from webhook.why.explanation import ReasonCode
 
-    def line(text: str, *, dim: bool = False) -> None:
-        click.secho(f"  {printable(text)}", dim=dim)
+    screen = console()
+
+    def line(text: str, style: str = "") -> None:
+        screen.print(Text(f"  {printable(text)}", style=style), soft_wrap=True)
 
     found = answer.explanation
     is_grave = found.code.rank <= ReasonCode.UNSCHEDULABLE.rank
-    click.secho(f"{answer.object.title}: ", bold=True, nl=False)
-    click.secho(found.code, fg="green" if found.code.is_good else "red" if is_grave else "yellow", bold=is_grave)
+    style = "green" if found.code.is_good else "bold red" if is_grave else "yellow"
+    screen.print(
+        Text(f"{answer.object.title}: ", style="bold").append(found.code, style=f"not bold {style}"), soft_wrap=True
+    )
     for text in ended(found.message).splitlines():
         line(text)
     if found.remedy:
@@ -99,7 +104,7 @@ def print_answer(answer: "Answer") -> None:
         for clue in found.evidence:
             line(f"  {clue.source}: {clue.message}")
     for unknown in _not_known(answer.missing):
-        line(f"Not known: {unknown}", dim=True)
+        line(f"Not known: {unknown}", "dim")
 
 
 def _not_known(missing: "Sequence[MissingAnswer]") -> Iterator[str]:

@@ -1,10 +1,9 @@
 """Findings of the doctor's checks, and the report of all findings as text and as JSON."""
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
@@ -79,9 +78,9 @@ class DoctorReport:
         return 1 if self.count(Status.PROBLEM) else 0
 
 
-def render_json(report: DoctorReport, place: "Place") -> str:
-    """The report as indented JSON in ASCII. Its shape is a contract; the version is in `apiVersion`."""
-    document = {
+def to_json(report: DoctorReport, place: "Place") -> dict[str, Any]:
+    """The report for programs. Its shape is a contract; the version is in `apiVersion`."""
+    return {
         "apiVersion": "gpupolicy.dev/v1alpha1",
         "kind": "DoctorReport",
         "namespace": place.namespace,
@@ -89,7 +88,6 @@ def render_json(report: DoctorReport, place: "Place") -> str:
         "counts": {status.value: report.count(status) for status in Status},
         "results": [{"check": key, **asdict(finding)} for key, finding in report.results],
     }
-    return json.dumps(document, indent=2) + "\n"
 
 
 _STYLES = {Status.OK: "green", Status.WARNING: "yellow", Status.PROBLEM: "bold red", Status.SKIPPED: "dim"}

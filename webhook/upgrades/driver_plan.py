@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from webhook.audit.documents import DocumentError
 from webhook.audit.report import (
@@ -29,6 +30,9 @@ from webhook.model.wording import few
 from webhook.outcome import FindingKind
 from webhook.rules.rule_settings import Mode
 from webhook.upgrades.node_changes import ChangeAction
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 API_VERSION = "gpupolicy.dev/v1alpha1"
 KIND = "DriverPlan"
@@ -257,9 +261,9 @@ _RULES: dict[str, str] = {key: meaning for key, (_, _, meaning) in _SAID.items()
 _RULES[_UNDRIVEN] = "The planned driver does not drive the GPUs."
 
 
-def rendered_plan(plan: DriverPlan, form: str, *, is_for_a_terminal: bool = False) -> str:
-    """The plan in one of the formats of plans. `is_for_a_terminal` gives the format `text` colours."""
-    return to_json(plan) if form == "json" else rendered(as_report(plan), form, is_for_a_terminal=is_for_a_terminal)
+def rendered_plan(plan: DriverPlan, form: str, console: "Console | None" = None) -> str:
+    """The plan in one of the formats of plans; as `text` for the console, which prints nothing."""
+    return to_json(plan) if form == "json" else rendered(as_report(plan), form, console)
 
 
 def as_report(plan: DriverPlan) -> AuditReport:
