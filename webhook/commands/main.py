@@ -12,6 +12,7 @@ from webhook.commands.certs import certs
 from webhook.commands.cuda import cuda, nodes
 from webhook.commands.cuda_plan import plan
 from webhook.commands.doctor import doctor
+from webhook.commands.explain import explain
 from webhook.commands.inputs import Working
 from webhook.commands.policy import exceptions, policy
 from webhook.commands.quota import quota
@@ -22,7 +23,7 @@ from webhook.commands.why import why
 
 
 @click.group(
-    commands=[serve, review, audit, test, policy, cuda, quota, why, doctor, certs, plan, exceptions, nodes],
+    commands=[serve, review, audit, test, policy, cuda, quota, why, doctor, certs, explain, plan, exceptions, nodes],
     context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy", allow_from_autoenv=False)

@@ -1,19 +1,21 @@
 """The commands of `gpu-policy policy`: policy files are checked, shown and documented."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from webhook.commands.inputs import echo, fail, load_policies, print_document
-from webhook.commands.options import OUTPUT, PATH, POLICIES
+from webhook.commands.options import OUTPUT, PATH, POLICIES, examples
 
 
-@click.group()
+@click.group(epilog=examples("policy check policies", "policy show team-vision --changed"))
 def policy() -> None:
     """Check, show and document policies."""
 
 
-@policy.command()
+@policy.command(epilog=examples("policy check policies"))
 @POLICIES
 @click.argument("directory", type=PATH, required=False)
 def check(policies: Path, directory: Path | None) -> None:
@@ -38,20 +40,117 @@ def check(policies: Path, directory: Path | None) -> None:
     echo(f"{directory or policies}: {parts}, hash {policy_set.hash}")
 
 
-@policy.command()
+@policy.command(epilog=examples("policy show team-vision --changed", "policy show team-vision -o json"))
 @POLICIES
 @click.argument("namespace")
-def show(policies: Path, namespace: str) -> None:
+@click.option("--changed", is_flag=True, help="Only what differs from the built-in defaults, with file and line.")
+@OUTPUT
+def show(policies: Path, namespace: str, changed: bool, output: str) -> None:
     """Print the rules and quotas that apply to NAMESPACE.
 
     Each has the name of the file that it comes from.
     """
-    from webhook.policy.show import explain
+    from webhook.policy.show import changes, effective_policy, explain, explain_changes
 
-    echo(explain(load_policies(policies), namespace))
+    policy_set = load_policies(policies)
+    if not changed:
+        if output != "text":
+            print_document(effective_policy(policy_set, namespace), output)
+        else:
+            echo(explain(policy_set, namespace))
+        return
+    found = changes(policy_set, namespace, policies)
+    if output != "text":
+        places = {key: {"file": one.file, "line": one.line} for key, one in found.items()}
+        print_document([{"key": key, "value": found[key].plain(), **place} for key, place in places.items()], output)
+    else:
+        echo(explain_changes(policy_set, namespace, found))
 
 
-@policy.command()
+_MODES = click.Choice(["enforce", "warn", "audit"])
+_QUESTIONS: dict[str, tuple[str, Any, Any]] = {
+    "mode": ("What happens to pods that break a rule?", "warn", _MODES),
+    "taint": ("Which taint do GPU nodes have?", "nvidia.com/gpu", str),
+    "max-per-pod": ("How many GPUs may one pod have?", 8, click.IntRange(1)),
+    "quota": ("How many GPUs may one namespace have? (0: no quota)", 0, click.IntRange(0)),
+    "contact": ("Whom should the authors of pods ask?", "the platform team", str),
+}
+"""Option of `policy init` -> what it asks, the default, and the type of answers."""
+
+
+def _questions(command: Callable[..., Any]) -> Callable[..., Any]:
+    for name, (text, default, kind) in reversed(_QUESTIONS.items()):
+        command = click.option(f"--{name}", type=kind, help=f"{text} [default: {default}]")(command)
+    return command
+
+
+@policy.command(epilog=examples("policy init --output /tmp/policies --yes --quota 16"))
+@click.option("--output", "-o", type=PATH, default=Path("policies"), help="Directory of the file.")
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing: take the defaults of what no option says.")
+@_questions
+def init(output: Path, yes: bool, **said: Any) -> None:
+    """Write a small _default.yaml to begin with, after five questions.
+
+    Exit status: 0 the file is written, 2 it cannot be written, or would have mistakes.
+    """
+    from webhook.audit.writing import write_file
+    from webhook.policy.directory import contents_of
+    from webhook.policy.loader import build
+    from webhook.yaml_files.file_errors import FileErrors
+
+    file = output / "_default.yaml"
+    if file.exists():
+        fail(f"{file} exists already; change it, or name another --output")
+    answers = {}
+    for name, (text, default, kind) in _QUESTIONS.items():
+        answer = said[name.replace("-", "_")]
+        try:
+            answers[name] = answer if answer is not None else default if yes else click.prompt(text, default, type=kind)
+        except click.Abort:
+            fail("\nno answer, so nothing is written; add --yes to take the defaults")
+    text = _first_policy(answers)
+    try:
+        build(contents_of(output, {file.name: text.encode()}))
+        output.mkdir(parents=True, exist_ok=True)
+        write_file(text, file)
+    except FileErrors as errors:
+        fail(str(errors))
+    except OSError as error:
+        fail(f"{file} cannot be written: {error.strerror}; name another --output")
+    echo(f"{file} is written. Try it: gpu-policy review MANIFEST --policies {output}")
+
+
+def _first_policy(said: Mapping[str, Any]) -> str:
+    from webhook.policy.show import in_one_line
+    from webhook.rules import RULES
+
+    mode, taint = said["mode"], {"key": said["taint"], "operator": "Exists", "effect": "NoSchedule"}
+    settings: dict[str, dict[str, Any]] = {
+        "tolerations": {"mode": "enforce", "add": [taint]},
+        "sharedMemory": {"mode": "enforce"},
+        "gpuLimits": {"mode": mode, "maxPerPod": said["max-per-pod"]},
+        "visibleDevices": {"mode": mode},
+        "schedulable": {"mode": "warn"},
+        "cudaDriver": {"mode": mode},
+        **({"gpuQuota": {"mode": mode, "gpus": said["quota"]}} if said["quota"] else {}),
+    }
+    lines = [
+        "# Applies to every namespace. A file team-a.yaml beside it is merged over it for the namespace team-a.",
+        "# enforce refuses or completes pods, warn says what it would do, audit only records it.",
+        "# `gpu-policy explain RULE` says what a rule does, `gpu-policy policy check` finds mistakes in these files.",
+        "apiVersion: gpupolicy.dev/v1alpha1",
+        "kind: GPUPolicy",
+        "metadata: {name: _default}",
+        "spec:",
+        f"  contact: {in_one_line(said['contact'])} # whom refusals and warnings name",
+        "  rules:",
+    ]
+    for rule in (one for one in RULES if one.key in settings):
+        lines += [f"    # {rule.promise}", f"    {rule.key}: {in_one_line(settings[rule.key])}"]
+    return "\n".join(lines) + "\n"
+
+
+@policy.command(epilog=examples("exceptions --policies policies/examples", "policy exceptions --expiring 14d"))
 @POLICIES
 @click.option(
     "--expiring",
@@ -92,7 +191,7 @@ def _seconds(written: str | None) -> float | None:
     return None if found is None else float(int(found[1]) * units[found[2]])
 
 
-@policy.command()
+@policy.command(epilog=examples("policy schema --kind GPUPolicyExceptions"))
 @click.option(
     "--kind",
     type=click.Choice(["GPUPolicy", "GPUSharedQuotas", "GPUCudaTables", "GPUPolicyExceptions", "GPUPolicyTest"]),
@@ -123,7 +222,7 @@ def schema(kind: str) -> None:
     echo(json.dumps(schemas[kind](), indent=2, ensure_ascii=False))
 
 
-@policy.command()
+@policy.command(epilog=examples("policy docs"))
 def docs() -> None:
     """Print the reference of all rules and their settings, in Markdown."""
     from webhook.rules_page.page_of_rules import rules_reference

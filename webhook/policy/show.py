@@ -1,6 +1,7 @@
 """What people read: the policy of a namespace with every default, its status, and the list of exceptions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -25,6 +26,7 @@ from webhook.quota.quotas import QuotaScope
 from webhook.rules import RULES, gpu_limits
 from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode
+from webhook.yaml_files.yaml_lines import YamlNode, read_yaml
 
 MOST_SETTINGS = 4096
 """Most bytes of the settings of one rule in a status, as JSON; larger ones are left out."""
@@ -57,8 +59,7 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
     policy = policies.for_namespace(namespace)
     document = effective_policy(policies, namespace, rules)
     spec = document.pop("spec")
-    files = " over ".join(reversed(policy.files)) or "no file"
-    lines = [f"# namespace {namespace}: policy {policy.name} ({policy.short_hash}), {files}"]
+    lines = [_head(policy, namespace)]
     if declared := policies.accelerators.declared:
         lines.append(f"# names of GPUs that only this platform knows, from {DEFAULT_FILE}:")
         for gpu in declared:
@@ -80,13 +81,63 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
     for key, value in settings.items():
         lines.append(f"    # {origins.get(key, 'disabled, or named in no file')}")
         lines += ["    " + line for line in _yaml({key: value})]
+    return "\n".join((*lines, *_tail(policies, namespace))) + "\n"
+
+
+def _head(policy: Policy, namespace: str) -> str:
+    files = " over ".join(reversed(policy.files)) or "no file"
+    return f"# namespace {namespace}: policy {policy.name} ({policy.short_hash}), {files}"
+
+
+def _tail(policies: PolicySet, namespace: str) -> Iterator[str]:
+    """The quotas and the exceptions of a namespace, as comments."""
     quotas = [f"#   {quota_text(active)}" for active in policies.quotas_for(namespace)]
-    lines += ["# quotas, all of which hold:", *quotas] if quotas else ["# quotas: none"]
+    yield from ("# quotas, all of which hold:", *quotas) if quotas else ("# quotas: none",)
     if exceptions := policies.exceptions.of(namespace):
-        lines.append(f"# exceptions, from {EXCEPTIONS_FILE}:")
+        yield f"# exceptions, from {EXCEPTIONS_FILE}:"
         for one in exceptions:
-            lines.append(f"#   {one.name}: {', '.join(one.concerned)} until {one.period.text} ({one.reason})")
-    return "\n".join(lines) + "\n"
+            yield f"#   {one.name}: {', '.join(one.concerned)} until {one.period.text} ({one.reason})"
+
+
+def changes(policies: PolicySet, namespace: str, directory: Path) -> dict[str, YamlNode]:
+    """What the files in `directory` set for a namespace otherwise than it is built in, by its keys below `spec`."""
+    policy = policies.for_namespace(namespace)
+    found: dict[str, YamlNode] = {}
+    for file in policy.files:
+        spec = read_yaml((directory / file).read_bytes(), str(directory / file)).at("spec")
+        for key in spec.entries.keys() - {"namespaces", "rules"}:
+            found |= _leaves(key, spec.at(key))
+    for active in policy.rules:
+        settings = active.settings
+        for name, field in type(settings).model_fields.items():
+            key = field.alias or name
+            if key in active.node.entries and getattr(settings, name) != field.get_default(call_default_factory=True):
+                found |= _leaves(f"rules.{active.rule.key}.{key}", active.node.at(key))
+    return found
+
+
+def _leaves(key: str, node: YamlNode) -> dict[str, YamlNode]:
+    below = [_leaves(f"{key}.{name}", one) for name, one in node.entries.items()]
+    return {name: leaf for one in below for name, leaf in one.items()} if below else {key: node}
+
+
+def explain_changes(policies: PolicySet, namespace: str, changed: Mapping[str, YamlNode]) -> str:
+    """A line for each change, with its file and line; and the quotas and exceptions of the namespace."""
+    said = [(f"{key}: {in_one_line(node.plain())}", f"{node.file}:{node.line}") for key, node in changed.items()]
+    width = min(max((len(text) for text, _ in said), default=0), _WIDEST)
+    lines = [f"{text:<{width}}  # {place}" for text, place in said]
+    head = _head(policies.for_namespace(namespace), namespace)
+    return "\n".join((head, *lines, *_tail(policies, namespace))) + "\n"
+
+
+_WIDEST = 60
+"""Most columns before the files of changes."""
+
+
+def in_one_line(value: Any) -> str:
+    """A value as YAML in one line."""
+    text: str = yaml.safe_dump(value, sort_keys=False, default_flow_style=True, allow_unicode=True, width=10_000)
+    return text.removesuffix("...\n").strip()
 
 
 def quota_text(active: ConfiguredQuota) -> str:

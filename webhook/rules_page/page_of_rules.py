@@ -59,7 +59,7 @@ def rules_reference(groups: Groups = GROUPS) -> str:
     """The text of docs/rules.md."""
     labels = [*sorted(IN_WORDS), *sorted(INSTANCE_TYPES, reverse=True)]
     parts = {
-        "rules": _overview(groups),
+        "rules": overview(groups),
         "settings of rules that mutate pods": _of_mutators(groups),
         "rules by group": "\n".join(_groups(groups)),
         "settings of workloads": _list_of_all(_part_of_policy("workloads")),
@@ -73,7 +73,7 @@ def rules_reference(groups: Groups = GROUPS) -> str:
     return _MARK.sub(lambda mark: parts[mark[1]], page)
 
 
-def _overview(groups: Groups) -> str:
+def overview(groups: Groups = GROUPS) -> str:
     """A list of all rules, in the order in which messages and patches name them."""
     return "".join(
         f"- **{title}**: {', '.join(f'[`{rule.key}`](#{rule.key.lower()})' for rule in rules)}\n"
@@ -96,10 +96,11 @@ def _of_mutators(groups: Groups) -> str:
 
 def _groups(groups: Groups) -> Iterator[str]:
     for title, rules in groups.items():
-        yield f"## {title}\n" + "".join(map(_rule, rules))
+        yield f"## {title}\n" + "".join(map(rule_page, rules))
 
 
-def _rule(rule: Rule) -> str:
+def rule_page(rule: Rule) -> str:
+    """What the page says of one rule."""
     parts = [f"\n### `{rule.key}`\n"]
     if rule.problem:
         parts.append("\n" + _wrapped(f"**Without it:** {rule.problem}") + "\n")
