@@ -19,7 +19,7 @@ from webhook.facts.snapshot import EMPTY, MAKING_KINDS
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
 from webhook.kubernetes.discovery import ApiResource, Discovery
-from webhook.kubernetes.paged_list import RetryingReader
+from webhook.kubernetes.paged_list import Gets, RetryingReader
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.gpu_pods import COUNTING
 from webhook.ledger.group_reader import GroupReader, GroupSource
@@ -38,7 +38,7 @@ _NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
 
 
 def read_facts(
-    server: ApiServer,
+    server: Gets,
     accelerators: Accelerators = BUILT_IN,
     on_node: Callable[[Mapping[str, Any]], object] = lambda _node: None,
 ) -> tuple[ClusterFacts, tuple[DocumentError, ...]]:

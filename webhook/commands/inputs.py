@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from webhook.ledger.inventory import Inventory
     from webhook.policy.policy_set import PolicySet
     from webhook.replica.image_lookups import Resolver
+    from webhook.why.reading import InventoryServer
 
 UNUSABLE = 2
 _WIDEST = 100_000
@@ -160,6 +161,17 @@ def inventory_of(
     for message in found.left_out:
         warn(f"{path}: {message}")
     return found
+
+
+def server_of_file(inventory: Path, policies: "PolicySet | None") -> "InventoryServer":
+    """What answers for an inventory as an API server does; with policies also of quotas and exceptions."""
+    from webhook.why.reading import InventoryServer
+
+    server = InventoryServer()
+    found = inventory_of(inventory, BUILT_IN if policies is None else policies.accelerators, server.add)
+    if policies is not None:
+        server.add_statuses(policies, found.pods.seen())
+    return server
 
 
 def refuse_two_sources(inventory: Path | None, *, is_cluster_named: bool) -> None:

@@ -19,11 +19,14 @@ from webhook.commands.quota import quota
 from webhook.commands.review import review
 from webhook.commands.serve import serve
 from webhook.commands.test import test
+from webhook.commands.top import top
 from webhook.commands.why import why
 
 
 @click.group(
-    commands=[serve, review, audit, test, policy, cuda, quota, why, doctor, certs, explain, plan, exceptions, nodes],
+    commands=[
+        *(review, audit, why, top, quota, plan, nodes, cuda, policy, explain, exceptions, test, doctor, certs, serve)
+    ],
     context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy", allow_from_autoenv=False)

@@ -7,14 +7,32 @@ from typing import TYPE_CHECKING
 
 import click
 
-from webhook.commands.inputs import console, fail, load_policies, print_document, server_of
-from webhook.commands.options import OUTPUT, PATH, cluster_options
+from webhook.commands.inputs import (
+    console,
+    fail,
+    load_policies,
+    print_document,
+    refuse_two_sources,
+    server_of,
+    server_of_file,
+)
+from webhook.commands.options import INVENTORY, OUTPUT, PATH, cluster_options, examples
 
 if TYPE_CHECKING:
+    from webhook.kubernetes.api_server import ApiServer
+    from webhook.policy.policy_set import PolicySet
     from webhook.why.explanation import Answer, MissingAnswer
+    from webhook.why.reading import InventoryServer
+
+_RULES = "which rules the policies of gpu-policy have for the namespace"
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "why waiting -n team-vision --inventory examples/cluster.yaml --policies policies",
+        "why job/gated -n team-vision --inventory examples/cluster.yaml -o json",
+    )
+)
 @click.argument("target", metavar="POD|WORKLOAD")
 @click.option(
     "--namespace",
@@ -22,6 +40,7 @@ if TYPE_CHECKING:
     help="Namespace of the pod or workload [default: the namespace of the kubeconfig's context, or default].",
 )
 @cluster_options
+@INVENTORY
 @click.option("--policies", type=PATH, help="Directory of policy files [default: the policies of the installation].")
 @click.option(
     "--installation",
@@ -35,6 +54,7 @@ def why(
     namespace: str | None,
     kubeconfig: str | None,
     context: str | None,
+    inventory: Path | None,
     policies: Path | None,
     installation: str,
     output: str,
@@ -42,24 +62,34 @@ def why(
     """Explain why a pod or workload does not run: one reason, its evidence, and what to do.
 
     POD|WORKLOAD is a name, such as train-0, or kind/name, such as job/train, deploy/api or pytorchjob/train. The rights
-    of the role `view` in the namespace suffice; the answer says what more could be known with which right.
+    of the role `view` in the namespace suffice; the answer says what more could be known with which right. With
+    --inventory the pods, workloads, nodes and events of a file are the cluster.
 
     Exit status: 0 whatever the reason is; 2 if there is no such pod or workload, or the cluster does not answer.
     """
     from webhook.kubernetes.api_errors import ApiServerError
     from webhook.kubernetes.kubeconfig import namespace_of
+    from webhook.why.explanation import MissingAnswer
     from webhook.why.gathering import explain, policies_of_installation
     from webhook.why.targets import TargetError
 
+    refuse_two_sources(inventory, is_cluster_named=bool(kubeconfig or context))
     kubeconfig = kubeconfig or os.environ.get("KUBECONFIG")
     place = installation.partition("/")
     if not (place[0] and place[2]) or "/" in place[2]:
         fail(f"--installation is {installation}; write NAMESPACE/NAME, such as gpu-policy/gpu-policy")
     known = None if policies is None else load_policies(policies)
-    server = server_of(kubeconfig, context)
-    namespace = namespace or namespace_of(kubeconfig, context)
+    server: ApiServer | InventoryServer
+    unknown: PolicySet | MissingAnswer
+    if inventory is not None:
+        server, namespace = server_of_file(inventory, known), namespace or "default"
+        unknown = MissingAnswer("get", "configmaps", "", _RULES, "an inventory has no policies; name --policies")
+    else:
+        server = cluster = server_of(kubeconfig, context)
+        namespace = namespace or namespace_of(kubeconfig, context)
+        unknown = known or policies_of_installation(cluster, place[0], place[2])
     try:
-        answer = explain(server, target, namespace, known or policies_of_installation(server, place[0], place[2]))
+        answer = explain(server, target, namespace, known or unknown)
     except (TargetError, ApiServerError) as error:
         fail(str(error))
     if output != "text":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from webhook.kubernetes.api_errors import AnswerError, RefusedError, UnreachableError
-from webhook.kubernetes.api_server import JSON, ApiServer
+from webhook.kubernetes.api_server import JSON
 
 _EXPIRED = 410
 """HTTP status when the rest of a list has expired; the API server keeps it for some minutes."""
@@ -155,7 +155,7 @@ class RetryingReader:
     Requests with a temporary error are repeated after the time in `Retry-After`, or after 1, 2 and 4 s.
     """
 
-    def __init__(self, server: ApiServer, wait: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, server: Gets, wait: Callable[[float], None] = time.sleep) -> None:
         self._server = server
         self._wait = wait
         self._waited = 0.0

@@ -16,7 +16,7 @@ from webhook.engine.quota_requests import entered, requests_of_pod
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import EMPTY, MAKING_KINDS
-from webhook.kubernetes.discovery import PODS, ApiResource
+from webhook.kubernetes.discovery import PODS
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.gpu_pods import COUNTING
 from webhook.ledger.group_reader import FoundGroup, GroupSource, Members
@@ -40,9 +40,8 @@ from webhook.quota.quotas import QuotaScope
 from webhook.rules import priority_class
 from webhook.why.held_back import gates_of
 from webhook.why.observed import NodeState, NodeUsage, Raw, Surroundings, may_have_gpus, node_state
-from webhook.why.reading import SECONDS, ClusterReader
+from webhook.why.reading import NODES, SECONDS, ClusterReader
 
-_NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
 _MOST_GETS = 20
 """Nodes that are read one by one; from then on all are listed."""
 
@@ -148,7 +147,7 @@ class ClusterView:
             if len(self._states) + len(self._absent) == _MOST_GETS:
                 list(self._all_nodes(unknown))
             if name not in self._states:
-                found = self._reader.get(_NODES, "", name, unknown)
+                found = self._reader.get(NODES, "", name, unknown)
                 if found is None:
                     self._absent.add(name)
                 else:
@@ -157,7 +156,7 @@ class ClusterView:
 
     def _all_nodes(self, unknown: str) -> Iterator[Raw]:
         """The nodes of the cluster, each after its state was taken."""
-        for raw in self._reader.items(_NODES, "", unknown):
+        for raw in self._reader.items(NODES, "", unknown):
             state = node_state(raw)
             self._states[state.name] = state
             yield raw

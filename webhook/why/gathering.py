@@ -26,7 +26,7 @@ from webhook.why.explanation import Answer, MissingAnswer, PodsAlike, ReasonCode
 from webhook.why.held_back import KAI, KUEUE, VOLCANO, entry_of, gates_of, keeper_of
 from webhook.why.observed import FINISHED, ObservedPod, ObservedWorkload, QueueEntry, Raw, Surroundings
 from webhook.why.pod_reasons import why_pod
-from webhook.why.reading import ClusterReader
+from webhook.why.reading import ClusterReader, InventoryServer
 from webhook.why.targets import find_target
 from webhook.why.workload_pods import (
     MOST_NAMES,
@@ -51,7 +51,9 @@ _GROUPS = {
 """API group of PodGroups, and the annotation of pods that names theirs."""
 
 
-def explain(server: ApiServer, written: str, namespace: str, policies: PolicySet | MissingAnswer) -> Answer:
+def explain(
+    server: ApiServer | InventoryServer, written: str, namespace: str, policies: PolicySet | MissingAnswer
+) -> Answer:
     """The answer about a pod or workload. `policies` may be the note that says why they are not known.
 
     Raises TargetError if there is no such object, and ApiServerError if nobody knows.

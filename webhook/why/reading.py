@@ -3,24 +3,34 @@
 Lists are read in pages, and never kept whole unless the caller keeps them.
 """
 
-from collections.abc import Iterable, Iterator
-from time import sleep
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
+from uuid import NAMESPACE_URL, uuid5
 
+from webhook.audit.quota_report import quotas_in_use
 from webhook.audit.report import ObjectReference
-from webhook.kubernetes.api_errors import ApiServerError
+from webhook.engine.quota_usage import statuses
+from webhook.kubernetes.api_errors import AnswerError, ApiServerError, RefusedError
 from webhook.kubernetes.api_paths import segment
-from webhook.kubernetes.api_server import JSON, ApiServer
+from webhook.kubernetes.api_server import JSON
 from webhook.kubernetes.discovery import ApiResource, Discovery
-from webhook.kubernetes.paged_list import Listed, PagedList, RetryingReader
-from webhook.model.json_parts import mapped
+from webhook.kubernetes.paged_list import Gets, Listed, PagedList, RetryingReader
+from webhook.ledger.inventory import OBJECT_KINDS
+from webhook.ledger.ledger_store import GpuPod
+from webhook.model.json_parts import mapped, text
+from webhook.policy.policy_set import PolicySet
+from webhook.policy.show import PolicyStatuses
 from webhook.why.explanation import MissingAnswer
 from webhook.why.observed import SeenEvent
 
 SECONDS = 15.0
 """Longest pause within an answer."""
 _PAGE = 250
-_EVENTS = ApiResource("", "v1", "Event", "events", is_namespaced=True)
+NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
+EVENTS = ApiResource("", "v1", "Event", "events", is_namespaced=True)
 _BUSY_SECONDS = 2.0
 """Longest wait before a request is repeated: somebody waits at a terminal."""
 
@@ -28,8 +38,8 @@ _BUSY_SECONDS = 2.0
 class ClusterReader:
     """The API server, and everything that it did not say."""
 
-    def __init__(self, server: ApiServer) -> None:
-        self._gets = RetryingReader(server, lambda seconds: sleep(min(seconds, _BUSY_SECONDS)))
+    def __init__(self, server: Gets) -> None:
+        self._gets = RetryingReader(server, lambda seconds: time.sleep(min(seconds, _BUSY_SECONDS)))
         self._discovery = Discovery(self._gets)
         self._missing: dict[tuple[str, str, str], MissingAnswer] = {}
 
@@ -94,7 +104,7 @@ class ClusterReader:
         newest: dict[tuple[str, str], SeenEvent] = {}
         for about in abouts:
             selector = f"involvedObject.uid={about.uid}" if about.uid else f"involvedObject.name={about.name}"
-            found = self.items(_EVENTS, about.namespace, "what controllers and nodes said of it", selector=selector)
+            found = self.items(EVENTS, about.namespace, "what controllers and nodes said of it", selector=selector)
             for raw in found:
                 event = SeenEvent.of(raw, about)
                 known = newest.setdefault((about.uid, event.reason), event)
@@ -106,3 +116,75 @@ class ClusterReader:
 def _typed(raw: dict[str, Any], resource: ApiResource) -> dict[str, Any]:
     metadata = {key: value for key, value in mapped(raw, "metadata").items() if key != "managedFields"}
     return {**raw, "metadata": metadata, "apiVersion": resource.api_version, "kind": resource.kind}
+
+
+_OF_THE_CLUSTER = {*OBJECT_KINDS, "Namespace"} - {"Pod", "ResourceClaim", "ResourceClaimTemplate"}
+
+
+class InventoryServer:
+    """Answers requests for the objects of a file as an API server does.
+
+    Objects without a uid get one. A file without nodes or events says nothing of them; of other kinds it has all.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, str], tuple[str, str]] = {("", "pods"): ("v1", "Pod")}
+        self._objects: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+
+    def now(self) -> float:
+        return time.time()
+
+    def add(self, kind: str, raw: Any) -> None:
+        """Learn an object, as `read_inventory` hands it out."""
+        group, _, version = text(raw, "apiVersion").rpartition("/")
+        metadata, resource = mapped(raw, "metadata"), f"{kind.lower()}s"
+        if not metadata.get("name"):
+            return
+        namespace = {} if kind in _OF_THE_CLUSTER else {"namespace": metadata.get("namespace") or "default"}
+        made = str(uuid5(NAMESPACE_URL, f"{resource}/{namespace.get('namespace', '')}/{metadata['name']}"))
+        self._kinds.setdefault((group, resource), (version or "v1", kind))
+        self._objects[group, resource].append({**raw, "metadata": {"uid": made, **metadata, **namespace}})
+
+    def add_statuses(self, policies: PolicySet, pods: Iterable[GpuPod]) -> None:
+        """What the replicas would show of these policies and pods: usage of quotas, and exceptions."""
+        pods = list(pods)
+        shown = PolicyStatuses(policies)
+        found = [("GPUQuota", *place, status) for place, status in statuses(quotas_in_use(policies, pods)).items()]
+        names = {pod.namespace for pod in pods} | set(policies.names)
+        found += [("EffectiveGPUPolicy", name, "effective", shown.of(name)) for name in sorted(names)]
+        for kind, namespace, name, status in found:
+            metadata = {"namespace": namespace, "name": name}
+            self.add(kind, {"apiVersion": "gpupolicy.dev/v1alpha1", "metadata": metadata, "status": status})
+
+    def get(self, path: str, query: Mapping[str, str], seconds: float, accept: str = JSON) -> dict[str, Any]:  # noqa: ARG002  # the contract
+        root, *parts = map(unquote, path.strip("/").split("/"))
+        if not parts:
+            return {"kind": "APIGroupDiscoveryList", "items": [self._served(*one) for one in self._kinds.items()]}
+        group, (_, *rest) = ("", parts) if root == "api" else (parts[0], parts[1:])
+        namespace, rest = (rest[1], rest[2:]) if rest[0] == "namespaces" and len(rest) > 2 else ("", rest)
+        found = self._objects[group, rest[0]]
+        if not found and rest[0] in (NODES.name, EVENTS.name):
+            raise AnswerError(f"the file has no {rest[0]}")
+        found = [one for one in found if namespace in ("", text(one, "metadata", "namespace"))]
+        if len(rest) == 1:
+            return {"metadata": {"resourceVersion": "1"}, "items": [one for one in found if _is_selected(one, query)]}
+        named = [one for one in found if text(one, "metadata", "name") == rest[1]]
+        if not named:
+            raise RefusedError(404, f"there is no {rest[1]}")
+        return named[0]
+
+    @staticmethod
+    def _served(resource: tuple[str, str], kind: tuple[str, str]) -> dict[str, Any]:
+        scope = "Cluster" if kind[1] in _OF_THE_CLUSTER else "Namespaced"
+        one = {"resource": resource[1], "responseKind": {"kind": kind[1]}, "scope": scope, "verbs": ["list"]}
+        return {"metadata": {"name": resource[0]}, "versions": [{"version": kind[0], "resources": [one]}]}
+
+
+def _is_selected(raw: Mapping[str, Any], query: Mapping[str, str]) -> bool:
+    """Whether the selectors of a query, which know `=` and `!=`, select an object."""
+    for one in filter(None, query.get("fieldSelector", "").split(",")):
+        key, _, value = one.partition("=")
+        if (text(raw, *key.rstrip("!").split(".")) == value) is key.endswith("!"):
+            return False
+    labels = [one.partition("=") for one in filter(None, query.get("labelSelector", "").split(","))]
+    return all(text(raw, "metadata", "labels", key) == value for key, _, value in labels)

@@ -6,8 +6,9 @@ forgets after an hour, and with some controllers in a condition.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from webhook.model.json_parts import part, text
 from webhook.model.pod import KUEUE_QUEUE
@@ -168,6 +169,12 @@ def _refused(seen: ObservedWorkload, around: Surroundings) -> Explanation | None
         return None
     source = "the policies as they are now; events are kept for an hour, and none is left"
     return _by_us(seen.refusal, Clue(source, seen.refusal), around, seen.reference.kind)
+
+
+def is_our_refusal(event: Mapping[str, Any]) -> bool:
+    """Whether an event says that this webhook refused a pod."""
+    denied = _DENIED.search(text(event, "message")) if text(event, "reason") in _FAILED else None
+    return denied is not None and denied[1].endswith(_OURS)
 
 
 def _counts(event: SeenEvent, seen: ObservedWorkload) -> bool:
