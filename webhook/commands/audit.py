@@ -21,7 +21,7 @@ from webhook.commands.inputs import (
     manifests_of,
     on_progress,
 )
-from webhook.commands.options import PATH, POLICIES, STRICT, SourceOptions, source_options
+from webhook.commands.options import PATH, POLICIES, STRICT, SourceOptions, examples, source_options
 
 if TYPE_CHECKING:
     from webhook.audit.object_sources import ObjectSource
@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     from webhook.why.waiting_pods import WaitingPods
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "audit examples --inventory examples/inventory.yaml",
+        "audit examples -o /tmp/report.html --format html",
+        "audit --cluster -o json",
+    )
+)
 @source_options(FORMATS)
 @POLICIES
 @click.option(

@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 
 from webhook.commands.inputs import echo, fail
-from webhook.commands.options import PATH
+from webhook.commands.options import PATH, examples
 
 
-@click.command()
+@click.command(epilog=examples("certs /tmp/tls --name localhost"))
 @click.argument("directory", type=PATH)
 @click.option(
     "--name",

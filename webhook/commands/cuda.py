@@ -19,7 +19,16 @@ from webhook.commands.inputs import (
     print_document,
     registries_of,
 )
-from webhook.commands.options import IMAGE_RESULTS, INVENTORY, KUBECONFIG, OUTPUT, PATH, policy_of, registry_options
+from webhook.commands.options import (
+    IMAGE_RESULTS,
+    INVENTORY,
+    KUBECONFIG,
+    OUTPUT,
+    PATH,
+    examples,
+    policy_of,
+    registry_options,
+)
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
@@ -32,7 +41,7 @@ if TYPE_CHECKING:
     from webhook.model.node import NodePool
 
 
-@click.group()
+@click.group(epilog=examples("cuda check pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime --driver 535.183.01"))
 def cuda() -> None:
     """Say which CUDA an image needs, and which nodes run it."""
 
@@ -40,7 +49,12 @@ def cuda() -> None:
 cuda.add_command(plan)
 
 
-@cuda.command()
+@cuda.command(
+    epilog=examples(
+        "cuda check nvcr.io/nvidia/pytorch:25.01-py3 --driver 550.54.15 --product NVIDIA-A100-SXM4-80GB",
+        "cuda check nvcr.io/nvidia/pytorch:25.01-py3 --inventory examples/inventory.yaml",
+    )
+)
 @click.argument("image", required=False)
 @click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment variable of the container; repeatable.")
 @click.option("--driver", metavar="VERSION", help="NVIDIA driver of the node, such as 550.54.15.")
@@ -116,7 +130,7 @@ def check(
     sys.exit(_answer(question, knowledge, output))
 
 
-@cuda.command()
+@cuda.command(epilog=examples("cuda docs"))
 @click.option(
     "--policies",
     type=PATH,
@@ -131,7 +145,12 @@ def docs(policies: Path | None) -> None:
     echo(cuda_reference(tables))
 
 
-@cuda.command()
+@cuda.command(
+    epilog=examples(
+        "nodes --inventory examples/cluster.yaml",
+        "nodes --inventory examples/inventory.yaml -o json",
+    )
+)
 @INVENTORY
 @KUBECONFIG
 @policy_of

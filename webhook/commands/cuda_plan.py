@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.commands.inputs import echo, fail, inventory_of, load_policies, manifests_of, on_progress
-from webhook.commands.options import IMAGE_RESULTS, PATH, SourceOptions, source_options
+from webhook.commands.options import IMAGE_RESULTS, PATH, SourceOptions, examples, source_options
 
 if TYPE_CHECKING:
     from webhook.audit.documents import Document, DocumentError
@@ -49,7 +49,12 @@ class PlanOptions(SourceOptions):
         SourceOptions.__post_init__(self)
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "plan --inventory examples/cluster.yaml --set gpupolicy.dev/pool=training=580",
+        "plan --inventory examples/cluster.yaml --matrix -o json",
+    )
+)
 @source_options(PLAN_FORMATS)
 @click.option(
     "--set",

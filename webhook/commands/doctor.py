@@ -6,10 +6,10 @@ from pathlib import Path
 import click
 
 from webhook.commands.inputs import console, print_document, server_of
-from webhook.commands.options import OUTPUT, PATH, cluster_options
+from webhook.commands.options import OUTPUT, PATH, cluster_options, examples
 
 
-@click.command()
+@click.command(epilog=examples("doctor", "doctor -n gpu-policy -o json"))
 @cluster_options
 @click.option("--namespace", "-n", default="gpu-policy", help="Namespace of the webhook.")
 @click.option("--name", default="gpu-policy", help="Name of the release.")

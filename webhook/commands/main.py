@@ -14,6 +14,7 @@ from webhook.commands.cuda_plan import plan
 from webhook.commands.doctor import doctor
 from webhook.commands.explain import explain
 from webhook.commands.inputs import Working
+from webhook.commands.options import examples
 from webhook.commands.policy import exceptions, policy
 from webhook.commands.quota import quota
 from webhook.commands.review import review
@@ -28,6 +29,11 @@ from webhook.commands.why import why
         *(review, audit, why, top, quota, plan, nodes, cuda, policy, explain, exceptions, test, doctor, certs, serve)
     ],
     context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"], "show_default": True},
+    epilog=examples(
+        "review examples/3-requests-only.yaml",
+        "top --inventory examples/cluster.yaml",
+        "explain gpuLimits",
+    ),
 )
 @click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy", allow_from_autoenv=False)
 @click.pass_context

@@ -1,5 +1,6 @@
 """The commands of `gpu-policy policy`: policy files are checked, shown and documented."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -99,8 +100,9 @@ def init(output: Path, yes: bool, **said: Any) -> None:
     from webhook.yaml_files.file_errors import FileErrors
 
     file = output / "_default.yaml"
-    if file.exists():
-        fail(f"{file} exists already; change it, or name another --output")
+    is_there = f"{file} exists already; change it, or name another --output"
+    if os.path.exists(file) and not yes:  # Path.exists raises if it may not look at the path
+        fail(is_there)
     answers = {}
     for name, (text, default, kind) in _QUESTIONS.items():
         answer = said[name.replace("-", "_")]
@@ -112,6 +114,8 @@ def init(output: Path, yes: bool, **said: Any) -> None:
     try:
         build(contents_of(output, {file.name: text.encode()}))
         output.mkdir(parents=True, exist_ok=True)
+        if os.path.exists(file) and file.read_bytes() != text.encode():
+            fail(is_there)
         write_file(text, file)
     except FileErrors as errors:
         fail(str(errors))

@@ -5,10 +5,15 @@ from pathlib import Path
 import click
 
 from webhook.commands.inputs import console, echo, fail, inventory_of, load_policies, print_document, server_of
-from webhook.commands.options import INVENTORY, OUTPUT, POLICIES, cluster_options
+from webhook.commands.options import INVENTORY, OUTPUT, POLICIES, cluster_options, examples
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "quota --inventory examples/cluster.yaml --policies policies/examples",
+        "quota notebooks -o yaml --inventory examples/cluster.yaml",
+    )
+)
 @click.argument("namespace", required=False)
 @cluster_options
 @INVENTORY

@@ -9,10 +9,15 @@ from typing import Any
 import click
 
 from webhook.commands.inputs import background_of, console, load_policies, manifests_of, print_document, server_of
-from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES, STRICT
+from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES, STRICT, examples
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "review examples/3-requests-only.yaml --inventory examples/inventory.yaml",
+        "review examples -o diff --inventory examples/inventory.yaml",
+    )
+)
 @click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR|- ...")
 @click.option("--namespace", "-n", default="default", help="Namespace of objects that name none.")
 @POLICIES

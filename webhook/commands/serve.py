@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, refuse_two_sources
-from webhook.commands.options import INVENTORY, KUBECONFIG, PATH, POLICIES
+from webhook.commands.options import INVENTORY, KUBECONFIG, PATH, POLICIES, examples
 from webhook.periodic_task import Attempts
 from webhook.replica.settings import ConfigMapPlace, InstallationSettings, kept_certificates
 
@@ -261,7 +261,9 @@ def _quota_parts(settings: ServeSettings) -> "QuotaParts | None":
     return quota_parts_from(inventory_of(settings.inventory, accelerators).pods, tells_usage=tells_usage)
 
 
-@click.command()
+@click.command(
+    epilog=examples("serve --inventory examples/inventory.yaml --cert /tmp/tls/tls.crt --key /tmp/tls/tls.key")
+)
 @POLICIES
 @INVENTORY
 @KUBECONFIG

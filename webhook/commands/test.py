@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from webhook.commands.inputs import console, fail, warn
-from webhook.commands.options import PATH, STRICT
+from webhook.commands.options import PATH, STRICT, examples
 
 
-@click.command()
+@click.command(epilog=examples("test policies/tests", "test policies/tests --run quota -v"))
 @click.argument("directory", type=PATH, metavar="DIR|FILE")
 @click.option(
     "--policies",

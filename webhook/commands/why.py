@@ -30,7 +30,7 @@ _RULES = "which rules the policies of gpu-policy have for the namespace"
 @click.command(
     epilog=examples(
         "why waiting -n team-vision --inventory examples/cluster.yaml --policies policies",
-        "why job/gated -n team-vision --inventory examples/cluster.yaml -o json",
+        "why job/refused -n team-notebooks --inventory examples/cluster.yaml -o json",
     )
 )
 @click.argument("target", metavar="POD|WORKLOAD")
