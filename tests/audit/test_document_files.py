@@ -35,7 +35,7 @@ def test_a_link_that_leads_nowhere_or_to_itself_is_an_error(tmp_path: Path) -> N
     (tmp_path / "b.yaml").symlink_to("b.yaml")
     (tmp_path / "c.yaml").write_text(POD % "c")
     assert seen(read_paths(tmp_path)) == [
-        f"0 {tmp_path}/a.yaml: cannot be read: No such file or directory",
+        f"0 {tmp_path}/a.yaml: cannot be read: No such file or directory; name a file that you can read",
         f"0 {tmp_path}/b.yaml: cannot be read: Too many levels of symbolic links",
         "1@1 c",
     ]

@@ -95,7 +95,12 @@ def test_a_broken_file_is_named_with_its_line_and_the_rest_is_reviewed(here: Pat
     document = review_json("broken.yaml", "missing.yaml", "good.yaml", "bad.yaml")
     assert document["errors"] == [
         {"source": "broken.yaml", "document": 1, "line": 3, "message": "a git conflict marker; resolve the conflict"},
-        {"source": "missing.yaml", "document": 0, "line": None, "message": "cannot be read: No such file or directory"},
+        {
+            "source": "missing.yaml",
+            "document": 0,
+            "line": None,
+            "message": "cannot be read: No such file or directory; name a file that you can read",
+        },
     ]
     assert [item["allowed"] for item in document["items"]] == [True, False]
 

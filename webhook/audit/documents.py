@@ -135,7 +135,7 @@ def _read_file(file: Path, warn: Warn | None) -> Iterator[Document | DocumentErr
 
 
 def _unreadable(source: str, error: OSError) -> DocumentError:
-    return DocumentError(source, 0, None, f"cannot be read: {error.strerror}")
+    return DocumentError(source, 0, None, f"cannot be read: {error.strerror}; name a file that you can read")
 
 
 def _read_bytes(content: bytes, source: str, warn: Warn | None) -> Iterator[Document | DocumentError]:

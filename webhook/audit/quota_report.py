@@ -175,12 +175,13 @@ _ALL = "GPUs"
 
 
 def render(quotas: Sequence[ReportedQuota], console: Console, *, names_namespaces: bool) -> None:
-    """Print every quota in 80 columns. `names_namespaces`: also print the namespaces of shared quotas."""
+    """Print every quota in at most 80 columns. `names_namespaces`: also print the namespaces of shared quotas."""
     parts = [part for quota in quotas for part in quota.parts]
     names = max((len(_name(part)) for part in parts), default=0)
     amounts = max((len(_amount(part)) for part in parts), default=0)
     rests = max((len(_rest(part)) for part in parts), default=0)
-    bar = max(_NARROWEST_BAR, min(_WIDEST_BAR, _COLUMNS - names - amounts - rests - len("    []  ") - len("  ")))
+    columns = min(_COLUMNS, console.width)
+    bar = max(_NARROWEST_BAR, min(_WIDEST_BAR, columns - names - amounts - rests - len("    []  ") - len("  ")))
     for quota in quotas:
         console.print(_title(quota), soft_wrap=True)
         if names_namespaces and quota.scope != QuotaScope.NAMESPACE:

@@ -130,7 +130,7 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan", "#": "yellow"}
 def print_diff(lines: Iterable[str], console: Console) -> None:
     """Print a diff, with colours if the console has them."""
     for line in lines:
-        console.print(Text(line, style=_DIFF_STYLES.get(line[:1], "")), soft_wrap=True)
+        console.print(Text(line, style=_DIFF_STYLES.get(line[:1], "")), no_wrap=True, overflow="ignore", crop=False)
 
 
 def _diff(item: ReviewedObject) -> Iterator[str]:

@@ -256,7 +256,7 @@ def _answer_batch(batch: str, policy: "_OfPolicy", ask: "Ask | None") -> int:
     try:
         file = click.open_file(batch, "rb")
     except OSError as error:
-        fail(f"{batch}: cannot be read: {error.strerror}")
+        fail(f"{batch}: cannot be read: {error.strerror}; name a file of JSON lines")
     with file as lines:
         questions = read_questions(lines)
         knowledge = Knowledge(policy.mapping, tables=policy.tables)

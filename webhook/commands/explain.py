@@ -25,7 +25,7 @@ def explain(rule: str | None, output: str) -> None:
     found = [one for one in RULES if rule is None or plain(one.key) == plain(rule)]
     if not found:
         similar = hint(rule or "", [one.key for one in RULES])
-        fail(f"there is no rule {cut(rule or '')}{similar}; gpu-policy explain lists all rules")
+        fail(f"there is no rule {cut(rule or '')}; `gpu-policy explain` lists all{similar}")
     if output != "text":
         shown = [
             {

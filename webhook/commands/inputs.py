@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 UNUSABLE = 2
 _WIDEST = 100_000
 """Columns of what is no terminal: nothing is cut or wrapped there."""
+_NARROWEST = 20
+"""Fewest columns of a text, however far it is indented."""
 
 
 class Working:
@@ -67,15 +69,27 @@ def on_progress(made: "Progress") -> None:
 
 
 def console(*, is_error: bool = False, is_file: bool = False) -> "Console":
-    """The one way to print: with colours at a terminal that has them, and elsewhere plain, in lines of any length."""
+    """The one way to print: with colours at a terminal that has them, and elsewhere plain, in lines of any length.
+
+    Lines that may wrap softly are wrapped between words at a terminal, and keep their indentation.
+    """
     from rich.console import Console
+    from rich.text import Text
+
+    class Screen(Console):
+        def print(self, *objects: Any, soft_wrap: bool | None = None, **how: Any) -> None:
+            if soft_wrap and self.is_terminal and isinstance(text := objects[0], Text):
+                depth = len(text.plain) - len(text.plain.lstrip(" "))
+                lines = text[depth:].wrap(self, max(self.width - depth, _NARROWEST))
+                objects = (Text("\n").join(Text(" " * depth).append_text(line) for line in lines),)
+            super().print(*objects, soft_wrap=soft_wrap, **how)
 
     stream = sys.stderr if is_error else sys.stdout
     if not is_error and (shown := working()) is not None:
         shown.stop()
     is_plain = is_file or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
     width = None if stream.isatty() and not is_file else _WIDEST
-    return Console(stderr=is_error, highlight=False, width=width, color_system=None if is_plain else "auto")
+    return Screen(stderr=is_error, highlight=False, width=width, color_system=None if is_plain else "auto")
 
 
 def echo(text: str, *, is_error: bool = False) -> None:
@@ -125,7 +139,8 @@ def server_of(kubeconfig: str | None, context: str | None) -> "ApiServer":
     try:
         return find_server(kubeconfig or os.environ.get("KUBECONFIG"), context)
     except ClusterConfigError as error:
-        fail(str(error))
+        takes_files = "inventory" in {one.name for one in click.get_current_context().command.params}
+        fail(f"{error}{', or a file instead of a cluster: --inventory FILE' * takes_files}")
 
 
 def load_policies(directory: Path, *, judges_ends: bool = True) -> "PolicySet":
@@ -139,7 +154,8 @@ def load_policies(directory: Path, *, judges_ends: bool = True) -> "PolicySet":
     try:
         return load(directory, now=time.time() if judges_ends else None)
     except FileErrors as error:
-        fail(str(error))
+        is_there = os.path.isdir(directory)  # Path.is_dir raises if it may not look at the path
+        fail(f"{error}{'' if is_there else '; name another one, or write a first policy: gpu-policy policy init'}")
 
 
 def inventory_of(

@@ -130,7 +130,7 @@ def _first_policy(said: Mapping[str, Any]) -> str:
 
     mode, taint = said["mode"], {"key": said["taint"], "operator": "Exists", "effect": "NoSchedule"}
     settings: dict[str, dict[str, Any]] = {
-        "tolerations": {"mode": "enforce", "add": [taint]},
+        **({"tolerations": {"mode": "enforce", "add": [taint]}} if said["taint"] else {}),
         "sharedMemory": {"mode": "enforce"},
         "gpuLimits": {"mode": mode, "maxPerPod": said["max-per-pod"]},
         "visibleDevices": {"mode": mode},

@@ -166,7 +166,7 @@ def _print(
     head = ", ".join(f"{found[key]} {words.get(key, key)}" for key in shown if key in found)
     screen.print(Text(head or "nothing is known", style="bold"), soft_wrap=True)
     quota_report.render(quotas, screen, names_namespaces=names_namespaces)
-    columns = [key for key in ("namespace", *shown) if any(key in one for one in found["namespaces"])]
+    columns = [key for key in ("namespace", *shown) if any(one.get(key) for one in found["namespaces"])]
     rows = [[_cell(one.get(key, "")) for key in columns] for one in found["namespaces"]]
     if rows:
         screen.print(table([key.upper() for key in columns], rows))

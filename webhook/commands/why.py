@@ -111,6 +111,9 @@ def print_answer(answer: "Answer") -> None:
     def line(text: str, style: str = "") -> None:
         screen.print(Text(f"  {printable(text)}", style=style), soft_wrap=True)
 
+    def command(text: str) -> None:  # to be copied in one piece
+        screen.print(Text(f"    {printable(text)}"), no_wrap=True, overflow="ignore", crop=False)
+
     found = answer.explanation
     is_grave = found.code.rank <= ReasonCode.UNSCHEDULABLE.rank
     style = "green" if found.code.is_good else "bold red" if is_grave else "yellow"
@@ -122,8 +125,8 @@ def print_answer(answer: "Answer") -> None:
     if found.remedy:
         what, *commands = found.remedy.splitlines()
         line(f"What to do: {what if commands else ended(what)}")
-        for command in commands:
-            line(f"  {command}")
+        for each in commands:
+            command(each)
     if len(answer.pods) > 1:
         line("Pods:")
         for one in answer.pods:

@@ -130,7 +130,7 @@ def explain_changes(policies: PolicySet, namespace: str, changed: Mapping[str, Y
     return "\n".join((head, *lines, *_tail(policies, namespace))) + "\n"
 
 
-_WIDEST = 60
+_WIDEST = 40
 """Most columns before the files of changes."""
 
 
