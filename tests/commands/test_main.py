@@ -67,11 +67,6 @@ COMMANDS = dict(_commands(main))
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_help_is_help(path: tuple[str, ...]) -> None:
-    assert "Usage:" in gpu_policy(*path, "--help").stdout
-
-
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_the_environment_variable_of_an_option_is_called_like_the_option(path: tuple[str, ...]) -> None:
     prefix = ["GPU_POLICY", *path]
     for option in COMMANDS[path].params:

@@ -13,7 +13,7 @@ from webhook.commands.cuda import cuda, nodes
 from webhook.commands.cuda_plan import plan
 from webhook.commands.doctor import doctor
 from webhook.commands.explain import explain
-from webhook.commands.inputs import Working
+from webhook.commands.inputs import Working, console
 from webhook.commands.options import examples
 from webhook.commands.policy import exceptions, policy
 from webhook.commands.quota import quota
@@ -44,7 +44,7 @@ def main(context: click.Context) -> None:
             setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  # for as long as the process
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows no é gets \xe9, not a traceback
-    if sys.stderr.isatty() and context.invoked_subcommand != "serve":
+    if sys.stderr.isatty() and console(is_error=True).is_interactive and context.invoked_subcommand != "serve":
         context.obj = shown = Working(f"gpu-policy {context.invoked_subcommand}")
         context.call_on_close(shown.stop)
 

@@ -136,8 +136,8 @@ def _look(server: "Gets", namespace: str, accelerators: "Accelerators") -> "tupl
         on_nodes = sum((one.physical for one in capacity_of(facts.cluster, accelerators)), Fraction(0))
         found |= {"onNodes": number(on_nodes), "free": number(max(on_nodes - total["used"], Fraction(0)))}
     found |= {key: sum(len(one[key]) for one in rows) for key in ("refused", "exceptions") if knows[key]}
-    missing = [str(one) for one in (*reader.missing, *faults)]
-    parts = {"quotas": [one.to_json() for one in quotas], "namespaces": rows, "notKnown": missing}
+    missing = [{"message": str(one)} for one in (*reader.missing, *faults)]
+    parts = {"quotas": [one.to_json() for one in quotas], "namespaces": rows, "missing": missing}
     return {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUTop", **found, **parts}, quotas
 
 
@@ -170,8 +170,8 @@ def _print(
     rows = [[_cell(one.get(key, "")) for key in columns] for one in found["namespaces"]]
     if rows:
         screen.print(table([key.upper() for key in columns], rows))
-    for unknown in found["notKnown"]:
-        screen.print(Text(f"Not known: {unknown}", style="dim"), soft_wrap=True)
+    for one in found["missing"]:
+        screen.print(Text(f"Not known: {one['message']}", style="dim"), soft_wrap=True)
 
 
 def _cell(value: Any) -> Any:
