@@ -1,7 +1,6 @@
 """Reports say what was found: for programs word for word, for people in diffs and paragraphs."""
 
 import io
-import json
 from typing import Any
 
 import pytest
