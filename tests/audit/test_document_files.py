@@ -36,7 +36,7 @@ def test_a_link_that_leads_nowhere_or_to_itself_is_an_error(tmp_path: Path) -> N
     (tmp_path / "c.yaml").write_text(POD % "c")
     assert seen(read_paths(tmp_path)) == [
         f"0 {tmp_path}/a.yaml: cannot be read: No such file or directory; name a file that you can read",
-        f"0 {tmp_path}/b.yaml: cannot be read: Too many levels of symbolic links",
+        f"0 {tmp_path}/b.yaml: cannot be read: Too many levels of symbolic links; name a file that you can read",
         "1@1 c",
     ]
 
@@ -51,7 +51,7 @@ def test_a_directory_that_cannot_be_read_is_an_error_and_not_passed_over(tmp_pat
         os.close(above)
     os.close(place)
     first, error = seen(read_paths(tmp_path))
-    assert (first, error.rpartition(": ")[2]) == ("1@1 a", "File name too long")
+    assert (first, error.rpartition(": ")[2]) == ("1@1 a", "File name too long; name a file that you can read")
 
 
 def test_half_an_object_in_a_directory_is_not_passed_over(tmp_path: Path) -> None:
@@ -91,7 +91,9 @@ def test_a_directory_without_manifests_is_an_error(tmp_path: Path) -> None:
 def test_a_file_without_permission_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_text(POD % "a")
     (tmp_path / "a").chmod(0)
-    assert seen(read_paths(tmp_path / "a")) == [f"0 {tmp_path}/a: cannot be read: Permission denied"]
+    assert seen(read_paths(tmp_path / "a")) == [
+        f"0 {tmp_path}/a: cannot be read: Permission denied; name a file that you can read"
+    ]
 
 
 @each(
