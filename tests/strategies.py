@@ -50,6 +50,7 @@ COMMANDS = (
     ["python", "train.py"],
     ["bash", "-c", "pip install torch && python train.py"],
     ["sh", "-c", "export LD_LIBRARY_PATH=/usr/local/cuda/compat:$LD_LIBRARY_PATH; exec train"],
+    ["vllm", "serve", "m", "--tensor-parallel-size=8"],
     [""],
 )
 """What containers run: programs that need nothing, that wait, that compute, and that install others first."""

@@ -75,6 +75,7 @@ OTHERWISE: list[tuple[str, str, dict[str, Any]]] = [
     ("inference", "replicaSpread", {"mode": "warn"}),
     ("inference", "priorityClass", {"name": "training"}),
     ("inference", "priorityClass", {"allowed": []}),
+    ("inference", "processes", {"mode": "warn"}),
     ("inference", "imagePinning", {"mode": "warn"}),
     ("inference", "imagePinning", {"require": "tag"}),
     ("inference", "imagePinning", {"registries": []}),

@@ -60,6 +60,7 @@ OTHERWISE = [
     pytest.param("_default", "visibleDevices", {"mode": "audit"}, id="visibleDevices is silent"),
     pytest.param("_default", "visibleDevices", {"wholeNodes": "deny"}, id="visibleDevices in whole nodes"),
     pytest.param("_default", "imagePinning", {"mode": "enforce"}, id="imagePinning refuses"),
+    pytest.param("_default", "processes", {"mode": "enforce"}, id="processes refuses"),
     pytest.param("_default", "schedulable", {"mode": "enforce"}, id="schedulable refuses"),
     pytest.param("_default", "schedulable", {"mode": "audit"}, id="schedulable is silent"),
     pytest.param("_default", "cudaDriver", {"steer": False}, id="cudaDriver does not steer"),

@@ -47,6 +47,7 @@ class Cluster:
     most: Mapping[str, int] = field(default_factory=dict)
     changing: Sequence[ChangingNodes] = ()
     cluster: Snapshot = EMPTY
+    is_thorough: bool = False
 
     def runtime_class(self, name: str) -> RuntimeClass | None:
         return self.runtime_classes.get(name)

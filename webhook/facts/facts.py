@@ -66,6 +66,8 @@ class ClusterFacts:
     is_still: bool = False
     changing: tuple[NodePool, ...] = ()
     """The node pools that will get another driver."""
+    is_thorough: bool = False
+    """Whether rules also say what is for reports only, and not for the answer to `kubectl apply`."""
     _asked: dict[tuple[object, int], tuple[Pod, tuple[NodeClass, ...]]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

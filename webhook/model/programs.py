@@ -1,7 +1,8 @@
 """What the command of a container runs, as far as its words are certain to say."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 _SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
 _SEPARATORS = re.compile(r"&&|\|\||[;&|\n]")
@@ -51,7 +52,154 @@ def _name(program: str) -> str:
     return program.rpartition("/")[2]
 
 
+MANY = "\0"
+"""Marks a word of a script that may become several words, or none, such as $ARGS without quotes."""
+LONGEST_LITERAL = 20_000
+"""Characters of words that are read as a shell reads them."""
+_COMPUTED = re.compile(r"<<|\$\(|`")
+_WORD = re.compile(
+    r"(?P<blank>[ \t\r]+|\\\r?\n|(?<![^\s;&|])#[^\n]*)"
+    r"|(?P<redirect>((?<![^\s;&|])[0-9]+)?(>>|>\||[<>])(?P<copied>&[0-9-]+)?|&>>?)|(?P<end>&&|\|\||\|&|[;&|\n])"
+    r"|'(?P<single>[^']*)'|\"(?P<double>(?:[^\"\\]|\\.)*)\"|\\(?P<escaped>.)|(?P<plain>[^\s'\"\\;&|<>()]+)",
+    re.DOTALL,
+)
+_ESCAPED, _SEVERAL = re.compile(r"\\([\"\\$])"), re.compile(r"\$\{?[@*]|\[[@*]\]")
+_CONDITIONS = _GRAMMAR | {"for", "case", "select", "function", "{", "}", "!", "[", "[[", "test", "eval", "alias"}
+_SETTING = frozenset({"export", "unset", "declare", "read", "local"})
+_PREFIXES = frozenset({"exec", "time", "nohup", "env", "tini", "dumb-init", "--"})
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
+_PYTHONS_OPTIONS = frozenset({"-u", "-O", "-B", "-s", "-E", "-I"})
+_VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_.-][A-Za-z0-9_.-]*)\)")
+_LONGEST_VALUE = 1_000
+
+
+class Literal(NamedTuple):
+    """What a command certainly runs: `programs` with their arguments, and the variables that its script sets.
+
+    A `python -m` comes first whatever Python is called. `is_alone`: no other program is likely to use a GPU.
+    """
+
+    programs: Sequence[Sequence[str]] = ()
+    sets: frozenset[str] = frozenset()
+    is_alone: bool = False
+
+
+def literal(words: Sequence[str], env: Mapping[str, str | None]) -> Literal:
+    """The programs that words certainly run, after Kubernetes has put in the variables of `env`.
+
+    Nothing is certain in a script with conditions, loops, functions, here-documents or substitutions.
+
+    >>> literal(["sh", "-c", "cd /a && A=1 exec python3 -m b --c='d e' $(X) # f"], {"X": "g"}).programs
+    [['cd', '/a'], ['python', '-m', 'b', '--c=d e', 'g']]
+    >>> literal(["sh", "-c", "[ -f a ] && b"], {}).programs, literal(["a", "b"], {}).programs
+    ((), [['a', 'b']])
+    """
+    if sum(map(len, words)) <= LONGEST_LITERAL:
+        words = [_with_variables(word, env) for word in words]
+    if sum(map(len, words)) > LONGEST_LITERAL or not words:
+        return Literal()
+    if _name(words[0]) not in _SHELLS:
+        program, own = _program(words)
+        return Literal([program], frozenset(own), is_alone=True) if program else Literal()
+    at = 1
+    while words[at:] and words[at][:1] == "-" and "c" not in words[at]:
+        at += 2 if words[at].endswith("o") else 1
+    is_script = words[at:] and words[at][:1] == "-" != words[at][1:2]
+    script = next((one for one in words[at + 1 : at + 3] if one != "--"), "") if is_script else ""
+    if not script or _COMPUTED.search(script):
+        return Literal()
+    programs: list[list[str]] = []
+    sets: set[str] = set()
+    for command in _commands(script):
+        program, own = _program(command)
+        sets |= own
+        if not command or (program and program[0] in _CONDITIONS):
+            return Literal()
+        programs += [program] if program else []
+        if program and (program[0] == "exit" or command[0] == "exec"):
+            break
+    others = [one for one in programs if one[0] not in _BESIDE]
+    return Literal(programs, frozenset(sets), len(others) == 1)
+
+
+def _with_variables(word: str, env: Mapping[str, str | None]) -> str:
+    """A word with the values of variables, as Kubernetes puts them in; a value that is no plain text is left out."""
+
+    def value(found: re.Match[str]) -> str:
+        own = env.get(found[1]) if found[1] else "$"
+        return found[0] if own is None or (found[1] and ("$" in own or len(own) > _LONGEST_VALUE)) else own
+
+    return _VARIABLE.sub(value, word) if "$" in word else word
+
+
+def _commands(script: str) -> Iterator[list[str]]:
+    """The words of each command of a script that runs; an empty one where words are not certain.
+
+    What follows `||` runs only if something fails, so it is left out.
+    """
+    words: list[str] = []
+    word: str | None = None
+    skips = fails = False
+    at = 0
+    for found in _WORD.finditer(f"{script}\n"):
+        if found.start() != at:
+            yield []
+            return
+        at, kind = found.end(), found.lastgroup
+        if kind not in ("blank", "redirect", "end"):
+            word = (word or "") + _piece(kind, found)
+            continue
+        if word is not None:
+            words += [] if skips else [word]
+            word, skips = None, False
+        if kind == "redirect":
+            skips = not found["copied"]
+        elif kind == "end":
+            if words and not fails:
+                yield words
+            fails = found[0] == "||" or (fails and found[0] in ("&&", "|", "|&"))
+            words, skips = [], False
+    if at != len(script) + 1:
+        yield []
+
+
+def _piece(kind: str | None, found: re.Match[str]) -> str:
+    if kind == "double":
+        text = _ESCAPED.sub(r"\1", found["double"])
+        return text + MANY if _SEVERAL.search(text) else text
+    text = found[kind or 0]
+    return text + MANY if kind == "plain" and any(one in text for one in "$*?{") and text not in "{}" else text
+
+
+def _program(words: Sequence[str]) -> tuple[list[str], set[str]]:
+    """The program of a command with its arguments, and the variables that are set for it or from then on."""
+    rest, sets = list(words), set[str]()
+    while rest:
+        if (assigned := _ASSIGNMENT.match(rest[0])) is not None:
+            sets.add(assigned[1])
+        elif _name(rest[0]) not in _PREFIXES:
+            break
+        del rest[0]
+    if not rest:
+        return [], sets
+    rest[0] = _name(rest[0])
+    if rest[0] in _SETTING:
+        sets.update(word.partition("=")[0] for word in rest[1:])
+    if _PYTHON.fullmatch(rest[0]):
+        rest[0] = "python"
+        while rest[1:] and rest[1] in _PYTHONS_OPTIONS:
+            del rest[1]
+    return rest, sets
+
+
 _INSTALLERS = frozenset({"pip", "pip3", "conda", "mamba", "micromamba", "uv", "uvx", "pixi", "poetry", "pipenv"})
+_BESIDE = (
+    _HARMLESS
+    | _SETTING
+    | _INSTALLERS
+    | {"apt-get", "cat", "cp", "git", "mkdir", "nvidia-smi", "source", ".", "tee", "wait"}
+)
+"""Programs that leave GPUs alone."""
 _INTERACTIVE = frozenset({"sshd", "code-server", "start-notebook.sh"})
 _PYTHON = re.compile(r"python[0-9.]*")
 _MAY_CHANGE = re.compile(rf"pip|jupyter|sh\b|sleep|wait|tail|{'|'.join(sorted(_INSTALLERS | _INTERACTIVE))}")

@@ -82,6 +82,7 @@ COMMANDS: Sequence[Sequence[str]] = (
     ("sleep", "infinity"),
     ("python", "train.py"),
     ("bash", "-c", "pip install torch && python train.py"),
+    ("sh", "-c", "cd /work && exec torchrun --nproc_per_node=2 train.py"),
 )
 ANNOTATIONS = (
     "cdi.k8s.io/gpu",

@@ -1,0 +1,149 @@
+"""What a command says of GPUs agrees with the GPUs that its container requests."""
+
+import shlex
+
+from tests.golden import each, golden
+from tests.gpus import discovered_labels as labels
+from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
+from tests.rules.samples import NOTHING_KNOWN, Cluster, container, pod, settings_of
+from webhook.model.accelerators import GPUMEM
+from webhook.model.claims import TEMPLATE, TOO_LARGE, Devices
+from webhook.model.node import NodeClass
+from webhook.model.pod_reader import pod_from_raw
+from webhook.rules.processes import LAUNCHERS, RULE
+from webhook.rules.rule import Advice, Violation
+
+
+def running(gpus, command, env=(), **parts):
+    """A container that runs a command: `sh:` a script, `image:` the entry point of an image, otherwise words."""
+    first, _, rest = command.partition(" ")
+    one = container(gpus=gpus)
+    if first == "sh:":
+        one |= {"command": ["bash", "-c"], "args": [rest]}
+    elif first.startswith("image:"):
+        one |= {"image": first.removeprefix("image:"), "args": shlex.split(rest)}
+    else:
+        one |= {"args": shlex.split(command)}
+    return {**one, "env": [{"name": name, "value": value} for name, value in dict(env).items()], **parts}
+
+
+def one(device_class="gpu.nvidia.com", number=1, **parts):
+    return (Devices(device_class, number, **parts),)
+
+
+def of(raw, **metadata):
+    return {**raw, "metadata": {"name": "p", **metadata}}
+
+
+def judged(raw, facts=NOTHING_KNOWN):
+    return list(RULE.validate(pod_from_raw(raw), settings_of(RULE, {}), facts))
+
+
+@golden
+def test_a_command_is_compared_with_the_gpus_of_its_container(gpus, command, env, found):
+    said = [str(one) for one in judged(pod(running(gpus, command, env)))]
+    assert len(said) == (found is not None)
+    assert found is None or found in said[0]
+
+
+EIGHT = "vllm serve m --tensor-parallel-size 8"
+OF_A_GROUP = {"leaderworkerset.sigs.k8s.io/name": "a"}
+TWO_SLICES = {"limits": {"nvidia.com/mig-1g.10gb": 2}}
+DEV = {"volumes": [{"name": "dev", "hostPath": {"path": "/dev"}}]}
+
+
+@each(
+    "raw, labelled",
+    {
+        "a MIG slice by name": (pod(running(0, EIGHT, resources=TWO_SLICES)), {}),
+        "a shared GPU by name": (pod(running(0, EIGHT, resources={"limits": {"nvidia.com/gpu.shared": 1}})), {}),
+        "MIG slices by labels": (pod(running(2, EIGHT)), labels.SINGLE),
+        "time-slicing by labels": (pod(running(2, EIGHT)), labels.TIME_SLICED),
+        "labels that contradict each other": (pod(running(2, EIGHT)), labels.CONTRADICTING),
+        "memory of a GPU": (pod(running(0, EIGHT, resources={"limits": {"nvidia.com/gpu": 1, GPUMEM: 3000}})), {}),
+        "a name of a GPU's vendor that is not known": (pod(running(0, EIGHT, resources={"limits": {"x/gpu": 2}})), {}),
+        "a TPU": (pod(running(0, EIGHT, resources={"limits": {"google.com/tpu": 4}})), {}),
+        "no GPU": (pod(running(0, EIGHT)), {}),
+        "privileged": (pod(running(2, EIGHT, securityContext={"privileged": True})), {}),
+        "all GPUs of the node by variable": (pod(running(2, EIGHT, {"NVIDIA_VISIBLE_DEVICES": "all"})), {}),
+        "a ConfigMap that may say so": (pod(running(2, EIGHT, envFrom=[{"configMapRef": {"name": "a"}}])), {}),
+        "the device files of the node": (pod(running(2, EIGHT), **DEV), {}),
+        "a group of Ray": (of(pod(running(2, EIGHT)), labels={"ray.io/cluster": "a"}), {}),
+        "a LeaderWorkerSet": (of(pod(running(2, EIGHT)), labels=OF_A_GROUP), {}),
+        "an argument of 1 MB": (pod(running(2, f"{EIGHT} {'a' * 2**20}")), {}),
+        "a variable that makes arguments long": (pod(running(2, f"{EIGHT}{' $(A)' * 999}", {"A": "a" * 999})), {}),
+        "a variable made of another one": (pod(running(2, "vllm serve m -tp $(A)", {"A": "$(B)", "B": "8"})), {}),
+        "an escaped variable": (pod(running(2, "vllm serve m -tp $$(A)", {"A": "8"})), {}),
+    },
+)
+def test_nothing_is_said_where_the_gpus_or_the_processes_are_not_certain(raw, labelled):
+    assert judged(raw, Cluster(nodes=[NodeClass(labelled)])) == []
+
+
+@each(
+    "kind, raw",
+    {
+        "a server that cannot start": (Violation, pod(running(2, EIGHT))),
+        "processes of a script": (Advice, pod(running(2, "torchrun --nproc_per_node 8 a.py"))),
+        "GPUs that are left": (Advice, pod(running(8, "vllm serve m -tp 4"))),
+        "a variable": (Advice, pod(running(1, "a", {"CUDA_VISIBLE_DEVICES": "1"}))),
+        "processes in a job on several nodes": (
+            Advice,
+            of(pod(running(2, "torchrun --nproc_per_node 8 a.py")), labels={"jobset.sigs.k8s.io/jobset-name": "a"}),
+        ),
+        "a server of several nodes, and what runs in each": (
+            Violation,
+            of(pod(running(2, f"{EIGHT} --nnodes 2")), labels=OF_A_GROUP),
+        ),
+        "an AMD GPU": (Violation, pod(running(0, EIGHT, resources={"limits": {"amd.com/gpu": 4}}))),
+        "a GPU of a LeaderWorkerSet of one pod": (
+            Violation,
+            of(pod(running(2, EIGHT)), labels=OF_A_GROUP, annotations={"leaderworkerset.sigs.k8s.io/size": "1"}),
+        ),
+    },
+)
+def test_only_a_server_that_cannot_start_is_a_violation(kind, raw):
+    assert [type(one) for one in judged(raw)] == [kind]
+
+
+@each(
+    "requests, found",
+    {
+        "as many GPUs": ((one(number=8),), None),
+        "fewer GPUs": ((one(number=4),), "needs 8 GPUs, and the container has 4"),
+        "fewer by any alternative": ((one(number=2) + one(number=4),), "needs 8 GPUs, and the container has 4"),
+        "as many by an alternative": ((one(number=2) + one(number=8),), None),
+        "GPUs and network cards": (
+            (one("mrdma.google.com", 8), one(number=4)),
+            "needs 8 GPUs, and the container has 4",
+        ),
+        "all GPUs of a node": ((one(number=0),), None),
+        "slices": ((one("mig.nvidia.com", 4),), None),
+        "shares by MPS": ((one(number=4, by_mps=True),), None),
+        "a class that may be GPUs": ((one("h100", 4),), None),
+        "nobody knows": (None, None),
+        "too much to read": (TOO_LARGE, None),
+    },
+)
+def test_gpus_of_claims_count(requests, found):
+    using = running(0, EIGHT, resources={"claims": [{"name": "gpu"}]})
+    raw = pod(using, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}])
+    claims = {} if requests is None else {(TEMPLATE, "t"): requests}
+    said = [str(one) for one in judged(raw, Cluster(claims=claims))]
+    assert len(said) == (found is not None)
+    assert found is None or found in said[0]
+
+
+def test_every_row_says_where_it_was_read():
+    assert [row.name for row in LAUNCHERS if not row.source] == []
+
+
+CASE = RuleCase(
+    pods=lambda raw: RulePods(
+        breaks=container_with(raw, "command", ["vllm", "serve", "m", "--nnodes", "1", "-tp", "8"]),
+        keeps=container_with(raw, "command", ["vllm", "serve", "m", "--nnodes", "1", "-tp", "2"]),
+    ),
+    values=any_of(),
+    enforced={},
+    fuzzed={},
+)

@@ -1,0 +1,365 @@
+"""What a command says of GPUs agrees with the GPUs that its container requests.
+
+The rule reads the arguments of launchers and servers (torchrun, accelerate, deepspeed, vLLM, SGLang, Text Generation
+Inference and others), and `CUDA_VISIBLE_DEVICES`. More GPUs than the container has are a violation where the program
+itself needs them. Where a script decides what its processes do, there is a warning, and so there is for GPUs that are
+certain to be left idle.
+
+Only what is written out counts: flags among the words of the command, variables of `env` that Kubernetes puts in as
+`$(NAME)`, and shell scripts without conditions, loops, here-documents and computed values. Nothing is said of jobs that
+span nodes, unless the flags say what runs in each pod; of parts of GPUs; and of containers that may see GPUs which they
+did not request.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+from webhook.gpus.gpu_shares import GPU, share_of
+from webhook.model.accelerators import DEVICE_CLASSES, Accelerator, Share, Vendor
+from webhook.model.claims import TOO_LARGE, Devices, claims_of
+from webhook.model.pod import Container, ContainerClaim, Pod
+from webhook.model.programs import LONGEST_LITERAL, MANY, literal
+from webhook.model.wording import counted
+from webhook.model.workloads.controllers import may_span_nodes
+from webhook.rules.candidates import candidates
+from webhook.rules.device_access import VARIABLE, is_device_file, requesting_devices, requests_devices
+from webhook.rules.model_fit import unfit
+from webhook.rules.rule import Advice, Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import TableSettings
+from webhook.yaml_files.shipped_tables import read_rows, read_table
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_INDEXES = re.compile(r"[0-9]{1,3}(,[0-9]{1,3})*", re.ASCII)
+_NUMBER = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """A row of `data/launchers.yaml`, which says what its fields mean."""
+
+    name: str
+    runs: tuple[str, ...]
+    sizes: list[list[str]]
+    source: str
+    images: tuple[str, ...] = ()
+    local: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    drops: str = ""
+    env: str = ""
+    per_node: bool = False
+    processes: bool = False
+    is_certain: bool = False
+    is_idle: bool = False
+    fewest: int = 1
+    open: Mapping[str, list[str]] = field(default_factory=dict)
+    script: bool = False
+    switches: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    model: list[list[str]] = field(default_factory=list)
+    model_first: bool = False
+    model_env: str = ""
+    unlike: tuple[str, ...] = ()
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """Every spelling of a flag -> the first spelling."""
+        flags = (*self.sizes, self.local, self.nodes, (self.drops,), *((one,) for one in self.open))
+        return {spelling: spellings[0] for spellings in flags for spelling in spellings if spelling.startswith("-")}
+
+
+class Size(NamedTuple):
+    """How many GPUs or processes arguments say that a container has; `said` is what says so, and `is_of_each` whether
+    several pods have as many.
+    """
+
+    number: int
+    said: Sequence[str]
+    is_of_each: bool = False
+
+
+class Started(NamedTuple):
+    """A launcher that a command certainly starts.
+
+    `model`: what it loads, and the quantization for it; empty where that is not certain. `is_alone`: nothing else uses
+    the GPUs, and it sees them all.
+    """
+
+    row: Launcher
+    size: Size | None
+    model: tuple[str, str] | tuple[()]
+    is_alone: bool
+
+
+LAUNCHERS = read_rows(Launcher, read_table(Path(__file__).with_name("data") / "launchers.yaml"), "launchers.yaml")
+_BY_WORDS = {tuple(words.split()): one for one in LAUNCHERS for words in one.runs}
+_PROGRAMS = re.compile("|".join({re.escape(max(words, key=len)) for words in _BY_WORDS}))
+_READ = {_VISIBLE, *(one.env for one in LAUNCHERS), *(name for one in LAUNCHERS for name in one.open)}
+_LOADING = {
+    one.name: replace(
+        one,
+        sizes=one.model,
+        open={**one.open, **{name: [] for name in one.unlike}, **{name: ["1"] for name in one.nodes}},
+    )
+    for one in LAUNCHERS
+    if one.model
+}
+_IMAGES = {name: one for one in LAUNCHERS for name in one.images}
+_IMAGE = re.compile(rf"(?:^|/)({'|'.join(map(re.escape, sorted(_IMAGES)))})(?:[:@]|$)")
+
+
+class Gpus(NamedTuple):
+    """The whole GPUs that a container gets, at the least and at the most."""
+
+    least: int
+    most: int
+
+
+class Settings(TableSettings):
+    """Settings of `processes`."""
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
+    """Compare what commands and `CUDA_VISIBLE_DEVICES` say with the GPUs of each container."""
+    for container in pod.lasting_containers():
+        if not (container.gpu_count or container.has_claims):
+            continue
+        words, started = _words(container), list[Started]()
+        if any(map(_PROGRAMS.search, words)) and sum(map(len, words)) <= LONGEST_LITERAL:
+            reads_all, count = facts.is_thorough or container.has_claims, container.gpu_count
+            found = _started(words, container.env, container.env_from, may_span_nodes(pod))
+            started = [one for one in found if reads_all or (one.size is not None and one.size.number != count)]
+        if started or container.sets_env(_VISIBLE):
+            gpus = _own_gpus(container, pod, facts)
+            if gpus is not None:
+                yield from _of_devices(container, gpus)
+                for one in started:
+                    yield from _compared(one, gpus, container)
+                    if facts.is_thorough and one.model:
+                        yield from unfit(one.model, pod, container, gpus.most, facts, settings.catalogue)
+
+
+def _words(container: Container) -> tuple[str, ...]:
+    """The words of the command, after those of the image's entry point if the image is one of the table."""
+    image = None if container.command else _IMAGE.search(container.image)
+    return container.words if image is None else (*_IMAGES[image[1]].runs[0].split(), *container.args)
+
+
+def _own_gpus(container: Container, pod: Pod, facts: Facts) -> Gpus | None:
+    """The GPUs that the container sees; None if they may be parts of GPUs, or others than it requests."""
+    may_see_more = (
+        container.is_privileged
+        or container.sets_env(VARIABLE)
+        or container.may_take_env(VARIABLE)
+        or any(map(requests_devices, container.mounts))
+        or any(is_device_file(one.host_path) or one.host_path.rstrip("/") == "/dev" for one in pod.volumes)
+        or any(requesting_devices(pod.annotations))
+    )
+    if may_see_more or container.unknown_classes or container.asks_gpu_attributes or pod.fractions:
+        return None
+    if not all(_is_whole(one.accelerator) for one in container.gpu_requests if one.count):
+        return None
+    shares = [share_of(one.labels) for one in candidates(pod, facts)] if facts.divides_gpus() else []
+    if any(share.fault or share.part(GPU) != 1 for share in shares):
+        return None
+    claimed = _claimed(container, pod, facts) if container.claims else Gpus(0, 0)
+    if claimed is None or not container.gpu_count + claimed.most:
+        return None
+    return Gpus(container.gpu_count + claimed.least, container.gpu_count + claimed.most)
+
+
+def _is_whole(gpu: Accelerator | None) -> bool:
+    return gpu is not None and gpu.share is Share.WHOLE and gpu.vendor in (Vendor.NVIDIA, Vendor.AMD)
+
+
+def _claimed(container: Container, pod: Pod, facts: Facts) -> Gpus | None:
+    """The GPUs that the container gets by claims; None if nobody knows. It may use some requests of a claim alone."""
+    by_name = {one.name: one for one in claims_of(pod.resource_claims)}
+    least = most = 0
+    for name in {used.name for used in container.claims}:
+        requests = facts.claim(by_name[name], pod.namespace) if name in by_name else None
+        if requests is None or requests == TOO_LARGE:
+            return None
+        for request in requests:
+            numbers = [number for one in request if (number := _number_of(one, pod, facts)) is not None]
+            if len(numbers) < max(len(request), 1):
+                return None
+            least += min(numbers) if ContainerClaim(name) in container.claims else 0
+            most += max(numbers)
+    return Gpus(least, most)
+
+
+def _number_of(devices: Devices, pod: Pod, facts: Facts) -> int | None:
+    """How many whole GPUs these devices of a claim are; None if nobody knows."""
+    name = DEVICE_CLASSES + devices.device_class
+    gpu = pod.known.of(name) or pod.known.of(facts.extended_resource(devices.device_class))
+    if gpu is None:
+        return None if pod.known.may_be_gpus(name) else 0
+    is_part = devices.is_administrative or devices.by_mps or devices.memory
+    return devices.number or None if _is_whole(gpu) and not is_part else None
+
+
+def _of_devices(container: Container, gpus: Gpus) -> Iterator[Advice]:
+    """Advice about a list of GPUs for CUDA with one that the container does not have."""
+    value = (dict(container.env).get(_VISIBLE) or "").replace(" ", "")
+    if (
+        _INDEXES.fullmatch(value)
+        and not container.requests_gpus_of(Vendor.AMD)
+        and max(map(int, value.split(","))) >= gpus.most
+    ):
+        numbers = "only GPU 0" if gpus.most == 1 else f"GPUs 0 to {gpus.most - 1}"
+        found = f"is {value}, and the container has {numbers}; CUDA shows no GPU from the wrong number on"
+        yield Advice(f"{container.path}.env[{_VISIBLE}]", found, "Remove the variable: the container sees its own GPUs")
+
+
+@lru_cache(maxsize=256)
+def _started(
+    words: tuple[str, ...], variables: tuple[tuple[str, str | None], ...], prefixes: tuple[str, ...], spans: bool
+) -> Sequence[Started]:
+    """What a command certainly starts; `prefixes` are those of its envFrom, and `spans`: its job may span nodes.
+
+    Kept, because the pods of a workload are alike, and reading takes as long as a tenth of all other rules.
+    """
+    env = dict(variables)
+    found = literal(words, env)
+    may_be_set = found.sets | {name for name in _READ if name not in env and name.startswith(prefixes)}
+    sees_all = found.is_alone and _VISIBLE not in {*env, *may_be_set}
+    started = []
+    for row, arguments in [one for program in found.programs for one in _launchers(program)]:
+        is_open = "RAY_ADDRESS" in row.open and not found.is_alone  # what runs before may start Ray
+        is_open |= any(
+            name in may_be_set or (name in env and env[name] not in allowed) for name, allowed in row.open.items()
+        )
+        if not is_open and _VISIBLE not in found.sets and row.env not in may_be_set:
+            size = _size(row, arguments, env, spans=spans)
+            started.append(Started(row, size, () if spans else _model(row, arguments, env), sees_all))
+    return [one for one in started if one.size or one.model]
+
+
+def _model(row: Launcher, arguments: Sequence[str], env: Mapping[str, str | None]) -> tuple[str, str] | tuple[()]:
+    """The model that a server loads, and the quantization for it; empty where that is not certain."""
+    loading = _LOADING.get(row.name)
+    flags = None if loading is None else _flags(loading, arguments)
+    if loading is None or flags is None or not env.keys().isdisjoint(row.unlike):
+        return ()
+    first = arguments[0] if row.model_first and arguments and not arguments[0].startswith("-") else ""
+    named, quantization = (flags.get(spellings[0], ("", ""))[1] for spellings in row.model)
+    return (model, quantization) if (model := named or first or env.get(row.model_env)) else ()
+
+
+def _launchers(words: Sequence[str]) -> Iterator[tuple[Launcher, Sequence[str]]]:
+    for length in range(1, min(len(words), 4) + 1):
+        if (row := _BY_WORDS.get(tuple(words[:length]))) is not None:
+            yield row, words[length:]
+
+
+def _size(row: Launcher, arguments: Sequence[str], env: Mapping[str, str | None], *, spans: bool) -> Size | None:
+    """What arguments say; None if they say nothing certain."""
+    flags = _flags(row, arguments)
+    if flags is None:
+        return None
+    sizes = [one[0] for one in row.sizes][: -1 if row.drops in flags else None]
+    local, by_nodes = (next((one for one in some[:1] if one in flags), "") for some in (row.local, row.nodes))
+    if local:
+        sizes[-1] = local
+    said = [flags[name] for name in sizes if name in flags]
+    if not said and row.env:
+        said = [(row.env, env.get(row.env) or "")]
+    if not said or (local and by_nodes) or (spans and not (row.per_node or local or by_nodes)):
+        return None
+    number, nodes = prod(_number(value) for _, value in said), _number(flags[by_nodes][1]) if by_nodes else 1
+    if not number or not nodes or number % nodes:
+        return None
+    texts = [f"{name} {value}" for name, value in (*said, *([flags[by_nodes]] if nodes > 1 else []))]
+    return Size(number // nodes, texts, is_of_each=nodes > 1)
+
+
+def _number(text: str) -> int:
+    return int(text) if _NUMBER.fullmatch(text) else 0
+
+
+def _flags(row: Launcher, arguments: Sequence[str]) -> dict[str, tuple[str, str]] | None:
+    """The first spelling of each flag of the row -> how it is spelled, and its value; None where a word is not certain,
+    a flag stands there twice, or is one with which the row says nothing.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    rest = list(reversed(arguments))
+    while rest:
+        word = rest.pop()
+        spelling, has_value, value = word.partition("=")
+        name = row.names.get(flag := re.sub("(?<!^)_", "-", spelling))
+        if not word.startswith("-"):
+            if row.script:
+                return found
+            if MANY in word:
+                return None
+            continue
+        if word == "--" or MANY in spelling or name in found:
+            return None
+        if name is not None:
+            if not has_value and name != row.drops and rest and not rest[-1].startswith("-"):
+                value = rest.pop()
+            if name in row.open and value not in row.open[name]:
+                return None
+            found[name] = (spelling, value)
+        elif row.script and not has_value and flag not in row.switches:
+            if flag not in row.values or not rest:
+                return None
+            rest.pop()
+    return found
+
+
+def _compared(started: Started, gpus: Gpus, container: Container) -> Iterator[Violation | Advice]:
+    """What is wrong with a number of GPUs or processes in a container with these GPUs."""
+    row, size = started.row, started.size
+    if size is None:
+        return
+    flag = size.said[0].partition(" ")[0]
+    part = "args" if any(flag in word for word in container.args) else "command"
+    where = f"{container.path}.env[{flag}]" if flag == row.env else f"{container.path}.{part}"
+    wanted, s = counted(size.number, "GPU"), "" if len(size.said) > 1 else "s"
+    is_more = size.number > gpus.most >= row.fewest
+    is_less = row.is_idle and started.is_alone and row.processes < size.number < gpus.least == gpus.most
+    if not is_more and not is_less:
+        return
+    does = f"need{s} {wanted}" if row.is_certain else f"{'is' if s else 'are'} for {wanted}"
+    does = f"start{s} {size.number} processes" if row.processes else does if is_more else f"use{s} {wanted}"
+    each = " in each pod" if size.is_of_each else ""
+    found = f"{' and '.join(size.said)} of {row.name} {does}{each}, and the container has {gpus.most}"
+    found += f" {'GPU' if gpus.most == 1 else 'GPUs'}" if row.processes else ""
+    if is_less:
+        why = "with a GPU for each process, " if row.processes else ""
+        left = gpus.most - size.number
+        yield Advice(where, f"{found}; {why}{left} {'is' if left == 1 else 'are'} left idle", f"Request {wanted}")
+        return
+    remedy = f"{f'Set it to {gpus.most}' if s else 'Lower them'}, or request {wanted}"
+    found += "; on GPUs each process needs its own" if row.processes else ""
+    yield Violation(where, found, "", remedy) if row.is_certain else Advice(where, found, remedy)
+
+
+_SERVER = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: llm}
+spec:
+  containers:
+    - name: vllm
+      image: vllm/vllm-openai:v0.11.0
+      args: [--model, meta-llama/Llama-3.3-70B-Instruct, --tensor-parallel-size, "8"]
+      resources: {limits: {nvidia.com/gpu: 4, memory: 64Gi}}
+"""
+
+RULE = Rule(
+    key="processes",
+    promise="What a command says of GPUs agrees with the GPUs that its container requests.",
+    problem="A server that needs 8 GPUs ends in a container with 4, after its node has pulled 20 GB; one that uses 4 "
+    "of 8 leaves the others idle.",
+    example=Example(_SERVER),
+    settings=Settings,
+    validate=validate,
+    depends_on_cluster_state=True,
+)
