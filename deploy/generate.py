@@ -85,7 +85,8 @@ def manifest(file: Path) -> str:
 
 def commands() -> str:
     """docs/cli.md: what `--help` of every command says; what several commands say of an option stands once."""
-    found = dict(_commands(program, click.Context(program, info_name="gpu-policy", **program.context_settings)))
+    context = click.Context(program, info_name="gpu-policy", **program.context_settings)
+    found = dict(_commands(program, context, {}))
     shared: dict[str, Record] = {}
     every = Counter(record for _, records in found.values() for record in records)
     for record in [record for record, count in every.most_common() if count > 1]:
@@ -114,16 +115,22 @@ def _listed(records: Iterable[Record]) -> str:
     return "".join(f"- `{names}`: {text.replace('  [', ' [')}\n" for names, text in records)
 
 
-def _commands(command: click.Command, context: click.Context) -> Iterator[tuple[str, tuple[str, list[Record]]]]:
-    """Path, text and options of a command, and of all below it."""
-    usage = " ".join((context.command_path, *command.collect_usage_pieces(context)))
+def _commands(
+    command: click.Command, context: click.Context, known: dict[Any, str]
+) -> Iterator[tuple[str, tuple[str, list[Record]]]]:
+    """Path, text and options of a command, and of all below it. One that has two places is described once."""
+    path = context.command_path
+    if (place := known.setdefault(command.callback, path)) != path:
+        yield path, (f"The same as `{place}`.", [])
+        return
+    usage = " ".join((path, *command.collect_usage_pieces(context)))
     text, epilog = (inspect.cleandoc(part or "").replace("\b\n", "") for part in (command.help, command.epilog))
     examples = "".join(f"$ {line.strip()}\n" for line in epilog.splitlines() if line.startswith("  "))
     text += f"\n\n`{usage}`" + (examples and f"\n\n```console\n{examples}```")
     options = (one for one in command.get_params(context) if isinstance(one, click.Option) and "--help" not in one.opts)
-    yield context.command_path, (text, [record for one in options if (record := one.get_help_record(context))])
+    yield path, (text, [record for one in options if (record := one.get_help_record(context))])
     for name, one in getattr(command, "commands", {}).items():
-        yield from () if one.hidden else _commands(one, click.Context(one, context, name))
+        yield from () if one.hidden else _commands(one, click.Context(one, context, name), known)
 
 
 def values_page() -> str:
