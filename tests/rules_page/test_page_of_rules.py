@@ -95,9 +95,6 @@ spec: {containers: [{name: trainer, image: "train:1"}]}
 {__doc__}
 
 ```yaml
-apiVersion: v1
-kind: Pod
-metadata: {{name: train}}
 spec: {{containers: [{{name: trainer, image: "train:1"}}]}}
 ```
 

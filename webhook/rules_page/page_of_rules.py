@@ -318,12 +318,16 @@ def _added(item: ReviewedObject) -> tuple[Mapping[str, Any], ...]:
     return tuple(one for one in added if one)
 
 
+_HEAD = "apiVersion: v1\nkind: Pod\nmetadata: {name: train}\n"
+"""Of most examples, which show the rest."""
+
+
 def shown_example(rule: Rule) -> Iterator[str]:
     """The example of a rule in Markdown: the object that is applied, and what becomes of it."""
     example = rule.example
     if example is None:
         return
-    applied = example.manifest.strip("\n")
+    applied = example.manifest.strip("\n").removeprefix(_HEAD)
     if example.beside:
         beside = example.beside.strip("\n")
         applied = f"# Runs already:\n{beside}\n---\n# Is applied:\n{applied}"
