@@ -7,7 +7,7 @@ from operator import itemgetter
 from webhook.cuda import DATA
 from webhook.cuda.checks import Verdict
 from webhook.cuda.cuda_tables import SHIPPED, CudaTables
-from webhook.cuda.drivers import Branch, last_of
+from webhook.cuda.drivers import ENDED, Branch, last_of
 from webhook.cuda.need import BuiltFor, Compat, Need
 from webhook.cuda.offer import Offer
 from webhook.cuda.verdict import judge
@@ -75,9 +75,12 @@ def _way(cuda: Version, branch: Branch, tables: CudaTables) -> str:
 
 
 def _drivers(tables: CudaTables) -> Iterator[str]:
+    shown = [row for row in tables.drivers.rows if row.number >= _FIRST_BRANCH]
+    ended = ", ".join(str(row.number) for row in shown if row.end == ENDED)
     yield (
         "\n### Driver branches\n\nThe newest CUDA that each reports, and the month of its last release; empty where "
-        "nobody has said when it ends.\n[The table](../webhook/cuda/data/drivers.yaml) has sources and older ones.\n"
+        f"nobody has said when it ends.\nBranches {ended}\nhave ended."
+        " [The table](../webhook/cuda/data/drivers.yaml) has sources and older ones.\n"
     )
     yield from _table(
         ["Branch", "CUDA", "Support", "Ends"],
@@ -88,8 +91,8 @@ def _drivers(tables: CudaTables) -> Iterator[str]:
                 row.support,
                 "; ".join(filter(None, (row.end, row.note))),
             ]
-            for row in tables.drivers.rows
-            if row.number >= _FIRST_BRANCH
+            for row in shown
+            if row.end != ENDED
         ),
     )
 
