@@ -119,12 +119,6 @@ def test_a_claim_that_is_too_large_to_be_kept_is_refused_by_every_rule_that_woul
     assert found(raw, gpuLimits={}) == []
 
 
-def test_findings_name_the_contact_of_the_policy() -> None:
-    rules = tuple(replace(bound, contact="#gpu-help") for bound in STRICT.rules)
-    outcome = engine.validate_claim(claim(exactly(OTHER)), NAMESPACE, replace(STRICT, rules=rules), FACTS)
-    assert outcome.refusal.endswith("Request another class, or ask #gpu-help.")
-
-
 def test_findings_have_the_mode_of_their_rule() -> None:
     outcome = judged(claim(exactly(OTHER)), resourceClaims={**RULES["resourceClaims"], "mode": "warn"})
     assert (outcome.refusal, len(outcome.warnings)) == ("", 1)

@@ -230,11 +230,6 @@ def test_mode_warn_keeps_the_finding_a_warning(tmp_path) -> None:
     assert (finding.mode, finding.refuses) == ("warn", False)
 
 
-def test_a_pod_that_needs_no_exception_is_not_told_of_one(tmp_path) -> None:
-    policies = written(tmp_path, ENTRY)
-    assert admitted(pod(8, name="bert-1"), policies, END - 1) == (True, ())
-
-
 QUOTA = "gpuQuota: {mode: enforce, gpus: 16}"
 WITHOUT_RULES = {key: value for key, value in ENTRY.items() if key != "rules"}
 

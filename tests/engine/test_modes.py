@@ -19,10 +19,6 @@ from webhook.rules.rule_settings import Mode, RuleSettings
 
 REQUIRED_POOL = {"nodeAffinity": INJECTING["nodeAffinity"]}
 MUTATORS = [rule.key for rule in RULES if rule.injects]
-LASTING = [
-    key for key in MUTATORS if key not in {"gpuLimits", "replicaSpread"} and not BY_KEY[key].depends_on_cluster_state
-]
-"""Rules of which a pod must not lose what they injected: it is no mere preference, and the API server needs none."""
 MODES = ["enforce", "warn", "audit", "disabled"]
 
 REFUSING = [rule.key for rule in RULES if rule.validate is not None and not rule.only_advises]
@@ -249,9 +245,3 @@ def test_a_validator_may_advise_without_refusing() -> None:
     in_force = Policy("p", (), "", (ConfiguredRule(rule, Mode.ENFORCE, RuleSettings(mode=Mode.ENFORCE), "p.yaml"),))
     outcome = engine.validate(pod(1), in_force, FACTS)
     assert (outcome.refusals, outcome.warnings) == ((), ("r: spec: found. Do this.",))
-
-
-def test_a_pod_without_gpus_passes_untouched() -> None:
-    raw = pod(0)
-    completed, judged = both_phases(raw, policy(INJECTING))
-    assert (raw, (), (), ()) == (completed.object, completed.patch, completed.findings, judged.findings)

@@ -34,10 +34,6 @@ def test_a_finding_without_remedy_ends_after_its_message() -> None:
     assert str(finding(remedy="")) == "rule: spec: found; allowed."
 
 
-def test_a_warning_reads_like_the_finding() -> None:
-    assert finding().warning == str(finding())
-
-
 @given(field=st.text(max_size=400), message=st.text(max_size=400), remedy=st.text(max_size=400), known=st.booleans())
 @checked
 def test_a_warning_is_one_line_of_printable_ascii_with_all_that_was_found(
@@ -79,10 +75,6 @@ def test_a_message_cannot_break_its_line_or_drive_a_terminal() -> None:
 def test_what_refuses_is_not_also_a_warning(mode: Mode, refuses: bool, warns: bool) -> None:
     said = outcome(finding(mode=mode, refuses=refuses))
     assert (refuses, warns) == (bool(said.refusal), bool(said.warnings))
-
-
-def test_one_violation_is_the_refusal() -> None:
-    assert outcome(finding(refuses=True), finding()).refusal == "rule: spec: found; allowed. Do this."
 
 
 def test_several_violations_are_counted_and_listed_all_at_once() -> None:

@@ -29,13 +29,6 @@ from webhook.model.image import NOT_LOOKED_UP, ImageInfo
 # What is answered
 
 
-def test_an_image_is_pending_at_first_and_known_later(images: LookupService, client: Registries) -> None:
-    assert images.info(APP) == PENDING
-    assert seen(images).config == config(APP)
-    assert client.asked == [APP]
-    assert (images.known, images.pending) == (1, 0)
-
-
 def test_what_is_recalled_is_never_looked_up(images: LookupService, client: Registries, clock: Clock) -> None:
     assert [images.info(f"docker.io/team/app:{number}", looks_up=False) for number in range(64)] == [PENDING] * 64
     assert (images.pending, client.asked) == (0, [])

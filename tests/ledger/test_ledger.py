@@ -57,13 +57,6 @@ def test_a_pod_that_is_asked_about_again_counts_once_whichever_replica_answers(r
     assert other.enter(2, VISION, 2) == exceeded(2, 3)
 
 
-def test_a_pod_without_gpus_that_a_limit_counts_passes_a_full_quota(replica):
-    quota = replace(VISION, limits=(replace(VISION.limits[0], measure="resource", name="amd.com/gpu"),))
-    full = QuotaRequest(quota, replace(demand(), gpus=(("amd.com/gpu", 4),)))
-    assert replica.ask(1, full) == (GRANTED,)
-    assert replica.ask(2, QuotaRequest(quota, demand(9))) == (GRANTED,)
-
-
 def test_one_write_is_made_for_all_that_wait(replica):
     replica.enter(1, of_namespace(100))
     let_go = threading.Event()
@@ -83,15 +76,6 @@ def test_one_write_is_made_for_all_that_wait(replica):
     assert set(verdicts.values()) == {GRANTED}
     assert replica.entered(VISION) == set(range(1, 23))
     assert replica.store.calls[before:] == [f"replace {KEY}"] * 2
-
-
-def test_of_those_that_are_written_together_no_more_fit_than_is_free(replica):
-    replica.enter(1, VISION)
-    ledger = replica.ledgers.of(KEY)
-    batch = [replica.pending(number, VISION, 2) for number in (2, 3)] + [replica.pending(4, VISION)]
-    ledger.settle(batch)
-    assert [one.verdict for one in batch] == [GRANTED, exceeded(2, 3), GRANTED]
-    assert replica.entered(VISION) == {1, 2, 4}
 
 
 def test_those_that_are_written_together_by_two_versions_of_a_quota_are_added_up(replica):

@@ -124,13 +124,6 @@ def test_what_is_known_to_be_gone_is_removed_before_a_refusal_without_a_list(rep
     assert replica.enter(2, VISION, 4) == GRANTED
 
 
-def test_an_entry_whose_pod_may_still_come_is_not_removed(replica):
-    replica.enter(1, VISION, 4)
-    replica.clock.now += IN_FLIGHT
-    assert replica.enter(2, VISION) == exceeded(1, 4)
-    assert replica.entered(VISION) == {1}
-
-
 def test_an_entry_whose_pod_never_came_is_removed_once_that_is_sure(replica):
     replica.enter(1, VISION, 4)
     replica.clock.now += IN_FLIGHT + 0.001
@@ -179,11 +172,3 @@ def test_a_list_that_fails_before_a_refusal_does_not_keep_it_from_being_told(rep
     assert [record.message for record in caplog.records] == [
         f"quota {KEY}: pods could not be listed before a refusal: pods: 403"
     ]
-
-
-def test_nothing_is_listed_while_there_is_room(replica):
-    replica.enter(1, VISION)
-    replica.clock.now += 10 * IN_FLIGHT
-    for number in range(2, 5):
-        replica.enter(number, VISION)
-    assert replica.view.lists == ["all vision"]

@@ -68,13 +68,6 @@ def test_who_comes_alone_settles_at_once_in_a_thread_of_their_own(desk):
     assert (desk.batches, desk.leaders) == ([[1]], [threading.get_ident()])
 
 
-def test_who_comes_while_a_batch_is_settled_goes_with_the_next_in_the_order_of_coming(desk):
-    threads = [desk.come(item) for item in range(6)]
-    desk.let_go(2)
-    joined(threads)
-    assert desk.batches == [[0], [1, 2, 3, 4, 5]]
-
-
 def test_the_first_that_waits_settles_the_next_batch_and_the_leader_of_the_last_goes(desk):
     threads = [desk.come(item) for item in range(3)]
     desk.let_go()

@@ -197,13 +197,6 @@ def test_a_group_follows_the_size_of_its_object():
     assert (book.used, book.left) == (6, [0])
 
 
-def test_after_the_lease_a_pod_asks_for_itself_alone():
-    book = Book()
-    book.ask(1, group(3, gpus=2))
-    assert book.ask(2, group(3, gpus=2, at=LEASE + 1)) == Granted()
-    assert (book.used, book.left) == (4, [0])
-
-
 def test_an_object_made_anew_is_another_group():
     book = Book()
     book.ask(1, group(2, gpus=2))

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.golden import golden
-from webhook.model.accelerators import BUILT_IN, Declared, Share, Vendor
+from webhook.model.accelerators import Declared, Share, Vendor
 from webhook.yaml_files.file_errors import FileErrors
 
 HEAD = "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {{name: {name}}}\nspec:\n"
@@ -17,11 +17,6 @@ def write(policies, *extra: str, name: str = "_default", rules: str = "{}") -> N
     entries = "".join(f"      - {entry}\n" for entry in extra)
     declared = f"  accelerators:\n    extra:\n{entries}" if extra else ""
     policies.write(f"{name}.yaml", f"{HEAD.format(name=name)}{declared}  rules: {rules}\n")
-
-
-def test_a_default_that_declares_nothing_knows_what_everybody_knows(policies) -> None:
-    write(policies)
-    assert policies.load().accelerators is BUILT_IN
 
 
 def test_what_the_default_declares_holds_in_every_namespace(policies) -> None:

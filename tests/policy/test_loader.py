@@ -30,15 +30,6 @@ def rule(policy, key):
     return next(bound for bound in policy.rules if bound.rule.key == key)
 
 
-def test_a_namespace_without_a_file_gets_the_default_itself(policies) -> None:
-    policies.policy("_default", DEFAULT)
-    loaded = policies.load()
-    policy = loaded.for_namespace("anything")
-    assert policy is loaded.default
-    assert (policy.name, policy.files) == ("_default", ("_default.yaml",))
-    assert [bound.rule.key for bound in policy.rules] == ["tolerations", "sharedMemory", "ncclEnv", "gpuLimits"]
-
-
 def test_a_file_is_merged_over_the_default_and_says_where_each_rule_comes_from(policies) -> None:
     policies.policy("_default", DEFAULT)
     policies.policy(

@@ -47,13 +47,6 @@ def test_a_file_with_globs_gives_each_namespace_a_quota_of_its_own(policies) -> 
     ]
 
 
-def test_a_default_with_limits_gives_one_to_every_namespace(policies) -> None:
-    policies.policy("_default", OWN.format(2))
-    loaded = policies.load()
-    assert [names(loaded, each) for each in ("a", "b")] == [["namespace.a"], ["namespace.b"]]
-    assert {bound.origin for each in ("a", "b") for bound in loaded.quotas_for(each)} == {"_default.yaml"}
-
-
 @each(
     "rules",
     {
@@ -83,12 +76,6 @@ def test_the_own_quota_comes_first_and_shared_quotas_follow_by_name(policies) ->
     assert names(loaded, "n") == ["shared.a", "shared.other"]
     assert names(loaded, "o") == ["shared.a"]
     assert [bound.quota.name for bound in loaded.shared_quotas] == ["a", "other", "z"]
-
-
-def test_a_shared_quota_and_a_namespace_of_one_name_have_two_ledgers(policies) -> None:
-    policies.policy("a", OWN.format(1))
-    policies.shared_quotas(SHARED_QUOTA.format("a", "[a]", 1))
-    assert names(policies.load(), "a") == ["namespace.a", "shared.a"]
 
 
 words = st.text("ab-", min_size=1, max_size=4).filter(lambda text: text.strip("-") == text)

@@ -92,12 +92,6 @@ def test_what_a_shared_quota_writes_itself_is_merged_over_what_the_default_says(
     assert shared_quota.quota.counting.weights == {SHARED: Fraction(1, 4), "amd.com/gpu": Fraction(1, 2)}
 
 
-def test_a_disabled_rule_of_the_default_still_says_how_shared_quotas_count(policies) -> None:
-    policies.policy("_default", "gpuQuota: {mode: disabled, unspecifiedModel: deny}")
-    policies.shared_quotas("- {name: a, namespaces: [x], gpus: 1}")
-    assert the_shared_quota(policies).quota.counting.unspecified_model is UnspecifiedModel.DENY
-
-
 def test_the_file_of_a_namespace_does_not_change_how_a_shared_quota_counts(policies) -> None:
     policies.policy("x", "gpuQuota: {mode: enforce, gpus: 1, unspecifiedModel: deny}")
     policies.shared_quotas("- {name: a, namespaces: [x], gpus: 1}")

@@ -20,13 +20,6 @@ def read(*containers, **spec):
     return pod_from_raw(pod(*containers, **spec))
 
 
-def test_a_pod_asks_for_what_the_scheduler_reserves():
-    init = container("init", 4)
-    sidecar = container("sidecar", 1, restartPolicy="Always")
-    asked = demand_of(read(container("a", 1), container("b", 1), initContainers=[sidecar, init]), "team", Counting())
-    assert asked == Demand("team", ((GPU, 5),), None)
-
-
 def test_resources_are_sorted_and_models_said():
     both = read(container("a", 1), container("b", 2, "amd.com/gpu"), nodeSelector=T4)
     assert demand_of(both, "team", Counting()) == Demand("team", (("amd.com/gpu", 2), (GPU, 1)), ("T4",))
@@ -44,17 +37,6 @@ def test_resources_are_sorted_and_models_said():
 )
 def test_a_pod_without_gpus_asks_for_nothing(containers):
     assert demand_of(read(*containers), "team", Counting()) is None
-
-
-def test_the_memory_of_a_share_does_not_count_beside_its_gpu():
-    share = container(gpus=1)
-    share["resources"]["limits"]["nvidia.com/gpumem"] = 3000
-    assert demand_of(read(share), "team", Counting()) == Demand("team", ((GPU, 1),), None)
-
-
-def test_pods_that_ask_alike_have_equal_demands():
-    first, second = (demand_of(read(container(name, 2), nodeSelector=T4), "team", Counting()) for name in ("a", "b"))
-    assert (first, hash(first)) == (second, hash(second))
 
 
 def test_what_is_wrong_with_a_pod_names_its_place_and_the_shared_quota():
