@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,7 +21,7 @@ from webhook.commands.inputs import (
     manifests_of,
     on_progress,
 )
-from webhook.commands.options import PATH, POLICIES, STRICT, SourceOptions, examples, source_options
+from webhook.commands.options import Policies, SourceOptions, Strict, option, takes
 
 if TYPE_CHECKING:
     from webhook.audit.object_sources import ObjectSource
@@ -33,76 +33,26 @@ if TYPE_CHECKING:
     from webhook.why.waiting_pods import WaitingPods
 
 
-@click.command(
-    epilog=examples(
-        "audit examples --inventory examples/inventory.yaml",
-        "audit examples -o /tmp/report.html --format html",
-        "audit --cluster -o json",
-    )
-)
-@source_options(FORMATS)
-@POLICIES
-@click.option(
-    "--against",
-    type=PATH,
-    metavar="PATH",
-    help="Directory of the policies in force. The report then says what --policies would change.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["refuse", "warn", "never"]),
-    default="refuse",
-    help="Exit with status 1 if there is a finding of this level or above.",
-)
-@STRICT
-@click.option(
-    "--publish",
-    type=click.Choice(["auto", "policyreports", "openreports"]),
-    help="With --cluster, also write policy reports into the cluster: of this kind, or of the kind that it has (auto).",
-)
-@click.option(
-    "--publish-status", metavar="NAMESPACE/NAME", help="With --cluster, also write the totals into this ConfigMap."
-)
-def audit(**options: Any) -> None:
-    """Report what policies would do to files or a cluster.
-
-    Audits pods and everything that makes pods, and reports what would be injected, refused and warned about. A fault is
-    reported once, for the object that has to be changed: for the Deployment, and not for each of its hundred pods.
-
-    Exit status: 0 no finding of the level of --fail-on or above, 1 there are such findings, 2 some input cannot be used
-    (2 takes precedence over 1).
-    """
-    from webhook.audit.report import Level
-    from webhook.audit.reports.as_text import summary
-    from webhook.why.waiting_pods import WaitingPods
-
-    asked = AuditOptions(**options)
-    place = asked.status_place
-    images = asked.images()
-    directories = filter(None, (asked.policies, asked.against))
-    sets = [(str(directory), load_policies(directory)) for directory in directories]
-    waiting = WaitingPods(sets[0][1], asked.scope) if asked.cluster else None
-    report = _report(asked.source(sets[0][1].accelerators, waiting), sets, images, waiting)
-    asked.write(partial(rendered, report))
-    if asked.output is not None:
-        echo("\n".join(summary(report, str(asked.output))), is_error=True)
-    status = report.exit_status(None if asked.fail_on == "never" else Level(asked.fail_on))
-    if (asked.publish or place) and not _publish(report, asked, place):
-        status = UNUSABLE
-    sys.exit(status)
-
-
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions(SourceOptions):
-    """The options by their parameters. Exits with status 2 where they contradict each other."""
+class AuditOptions(SourceOptions, Policies, Strict):
+    """Raises ValueError where options contradict each other."""
 
-    formats = FORMATS
-    policies: Path
-    against: Path | None
-    fail_on: str
-    strict: bool
-    publish: str | None
-    publish_status: str | None
+    format: str = option("Format of the report.", "text", type=click.Choice([*FORMATS, "yaml"]))
+    against: Path | None = option(
+        "Directory of the policies in force. The report then says what --policies would change.", metavar="PATH"
+    )
+    fail_on: str = option(
+        "Exit with status 1 if there is a finding of this level or above.",
+        "refuse",
+        type=click.Choice(["refuse", "warn", "never"]),
+    )
+    publish: str | None = option(
+        "With --cluster, also write policy reports into the cluster: of this kind, or of the kind that it has (auto).",
+        type=click.Choice(["auto", "policyreports", "openreports"]),
+    )
+    publish_status: str | None = option(
+        "With --cluster, also write the totals into this ConfigMap.", metavar="NAMESPACE/NAME"
+    )
 
     def __post_init__(self) -> None:
         if self.cluster == bool(self.paths):
@@ -134,6 +84,36 @@ class AuditOptions(SourceOptions):
         documents = manifests_of(self.paths, is_strict=self.strict)
         background = background_of(self.inventory, self.kubeconfig, accelerators, self.context)
         return object_sources.of_files(documents, self.default_namespace, background)
+
+
+@click.command()
+@takes(AuditOptions)
+def audit(asked: AuditOptions) -> None:
+    """Report what policies would do to files or a cluster.
+
+    Audits pods and everything that makes pods, and reports what would be injected, refused and warned about. A fault is
+    reported once, for the object that has to be changed: for the Deployment, and not for each of its hundred pods.
+
+    Exit status: 0 no finding of the level of --fail-on or above, 1 there are such findings, 2 some input cannot be used
+    (2 takes precedence over 1).
+    """
+    from webhook.audit.report import Level
+    from webhook.audit.reports.as_text import summary
+    from webhook.why.waiting_pods import WaitingPods
+
+    place = asked.status_place
+    images = asked.images()
+    directories = filter(None, (asked.policies, asked.against))
+    sets = [(str(directory), load_policies(directory)) for directory in directories]
+    waiting = WaitingPods(sets[0][1], asked.scope) if asked.cluster else None
+    report = _report(asked.source(sets[0][1].accelerators, waiting), sets, images, waiting)
+    asked.write(partial(rendered, report))
+    if asked.output is not None:
+        echo("\n".join(summary(report, str(asked.output))), is_error=True)
+    status = report.exit_status(None if asked.fail_on == "never" else Level(asked.fail_on))
+    if (asked.publish or place) and not _publish(report, asked, place):
+        status = UNUSABLE
+    sys.exit(status)
 
 
 def _report(

@@ -1,24 +1,29 @@
 """The command `gpu-policy certs`: makes a CA and a serving certificate."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from webhook.commands.inputs import echo, fail
-from webhook.commands.options import PATH, examples
+from webhook.commands.options import argument, option, takes
 
 
-@click.command(epilog=examples("certs /tmp/tls --name localhost"))
-@click.argument("directory", type=PATH)
-@click.option(
-    "--name",
-    "names",
-    envvar="GPU_POLICY_CERTS_NAME",
-    multiple=True,
-    required=True,
-    help="DNS name or IP address of the server; repeatable.",
-)
-def certs(directory: Path, names: tuple[str, ...]) -> None:
+@dataclass(frozen=True, kw_only=True)
+class CertsOptions:
+    directory: Path = argument()
+    names: tuple[str, ...] = option(
+        "DNS name or IP address of the server; repeatable.",
+        None,
+        "--name",
+        envvar="GPU_POLICY_CERTS_NAME",
+        required=True,
+    )
+
+
+@click.command()
+@takes(CertsOptions)
+def certs(asked: CertsOptions) -> None:
     """Make a CA and a serving certificate in DIRECTORY.
 
     Writes ca.crt, ca.key, tls.crt and tls.key. Valid certificates in DIRECTORY are kept.
@@ -29,6 +34,6 @@ def certs(directory: Path, names: tuple[str, ...]) -> None:
     from certs.files import ensure_files
 
     try:
-        echo(ensure_files(directory, names))
+        echo(ensure_files(asked.directory, asked.names))
     except CertificateError as error:
         fail(str(error))

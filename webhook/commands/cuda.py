@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,18 +18,8 @@ from webhook.commands.inputs import (
     fail,
     load_policies,
     print_document,
-    registries_of,
 )
-from webhook.commands.options import (
-    IMAGE_RESULTS,
-    INVENTORY,
-    KUBECONFIG,
-    OUTPUT,
-    PATH,
-    examples,
-    policy_of,
-    registry_options,
-)
+from webhook.commands.options import Facts, ImageResults, PolicyOf, Printed, Registries, argument, option, takes
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
@@ -41,7 +32,49 @@ if TYPE_CHECKING:
     from webhook.model.node import NodePool
 
 
-@click.group(epilog=examples("cuda check pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime --driver 535.183.01"))
+@dataclass(frozen=True, kw_only=True)
+class NodesOptions(Facts, PolicyOf, Printed):
+    @property
+    def known(self) -> "_OfPolicy":
+        return _of_policy(self.policies, self.namespace)
+
+    def kinds(self, policy: "_OfPolicy") -> "list[NodeKind]":
+        from webhook.audit.node_kinds import node_kinds
+        from webhook.facts.made_pools import known_pools
+
+        cluster = background_of(self.inventory, self.kubeconfig, policy.accelerators).facts.cluster
+        return node_kinds(
+            cluster.nodes.values(), known_pools(policy.pools, cluster.made), policy.accelerators, policy.tables
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(NodesOptions, Registries, ImageResults):
+    image: str | None = argument(required=False)
+    env: tuple[str, ...] = option("Environment variable of the container; repeatable.", metavar="NAME=VALUE")
+    driver: str | None = option("NVIDIA driver of the node, such as 550.54.15.", metavar="VERSION")
+    product: str | None = option("GPU of the node, as in the label nvidia.com/gpu.product.", metavar="NAME")
+    compute_capability: str | None = option("Compute capability of the GPU.", metavar="X.Y")
+    arch: str | None = option("CPU architecture of the node.", metavar="amd64|arm64")
+    cuda_compat: str | None = option(
+        "Whether the image has the cuda-compat package. yes and no override what is known about the image.",
+        type=click.Choice(["yes", "no", "unknown"]),
+    )
+    batch: str | None = option(
+        'Answer each JSON line of a file with a JSON line: {"image", "env": {}, "driver", "product", '
+        '"compute-capability", "arch", "cuda-compat"}; all keys but image are optional.',
+        metavar="FILE|-",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocsOptions:
+    policies: Path | None = option(
+        "Directory of policies; the rows of its _cuda.yaml are printed with the built-in ones."
+    )
+
+
+@click.group()
 def cuda() -> None:
     """Say which CUDA an image needs, and which nodes run it."""
 
@@ -49,54 +82,9 @@ def cuda() -> None:
 cuda.add_command(plan)
 
 
-@cuda.command(
-    epilog=examples(
-        "cuda check nvcr.io/nvidia/pytorch:25.01-py3 --driver 550.54.15 --product NVIDIA-A100-SXM4-80GB",
-        "cuda check nvcr.io/nvidia/pytorch:25.01-py3 --inventory examples/inventory.yaml",
-    )
-)
-@click.argument("image", required=False)
-@click.option("--env", multiple=True, metavar="NAME=VALUE", help="Environment variable of the container; repeatable.")
-@click.option("--driver", metavar="VERSION", help="NVIDIA driver of the node, such as 550.54.15.")
-@click.option("--product", metavar="NAME", help="GPU of the node, as in the label nvidia.com/gpu.product.")
-@click.option("--compute-capability", metavar="X.Y", help="Compute capability of the GPU.")
-@click.option("--arch", metavar="amd64|arm64", help="CPU architecture of the node.")
-@click.option(
-    "--cuda-compat",
-    type=click.Choice(["yes", "no", "unknown"]),
-    help="Whether the image has the cuda-compat package. yes and no override what is known about the image.",
-)
-@click.option(
-    "--batch",
-    metavar="FILE|-",
-    help='Answer each JSON line of a file with a JSON line: {"image", "env": {}, "driver", "product", '
-    '"compute-capability", "arch", "cuda-compat"}; all keys but image are optional.',
-)
-@INVENTORY
-@KUBECONFIG
-@policy_of
-@registry_options
-@IMAGE_RESULTS
-@OUTPUT
-def check(
-    image: str | None,
-    env: tuple[str, ...],
-    driver: str | None,
-    product: str | None,
-    compute_capability: str | None,
-    arch: str | None,
-    cuda_compat: str | None,
-    batch: str | None,
-    inventory: Path | None,
-    kubeconfig: Path | None,
-    policies: Path | None,
-    namespace: str,
-    resolve: bool,
-    registries: Path | None,
-    registry_credentials: Path | None,
-    image_results: str | None,
-    output: str,
-) -> None:
+@cuda.command()
+@takes(CheckOptions)
+def check(asked: CheckOptions) -> None:
     """Say on which nodes IMAGE runs.
 
     The answer is about one node (--driver, --product, ...), or about each kind of node of a cluster, and says why.
@@ -109,53 +97,42 @@ def check(
     """
     from webhook.cuda.image_check import Knowledge, Question
 
-    has_node = any(value is not None for value in (driver, product, compute_capability, arch))
-    is_one_node = has_node or batch is not None
-    has_cluster = inventory is not None or kubeconfig is not None
-    if (image is None) == (batch is None):
+    node = (asked.driver, asked.product, asked.compute_capability, asked.arch)
+    has_node = any(value is not None for value in node)
+    is_one_node = has_node or asked.batch is not None
+    has_cluster = asked.inventory is not None or asked.kubeconfig is not None
+    if (asked.image is None) == (asked.batch is None):
         fail("name either an IMAGE or a --batch file")
-    if batch is not None and (has_node or env or cuda_compat):
+    if asked.batch is not None and (has_node or asked.env or asked.cuda_compat):
         fail("the lines of a --batch name node and environment themselves; leave out --driver and similar options")
-    if is_one_node and has_cluster and (inventory is not None or image_results is None):
+    if is_one_node and has_cluster and (asked.inventory is not None or asked.image_results is None):
         fail("--inventory and --kubeconfig name the nodes; leave out --batch, --driver and similar options")
-    ask = registries_of(resolve, registries, registry_credentials, image_results, kubeconfig)
-    known = _of_policy(policies, namespace)
-    if batch is not None:
-        sys.exit(_answer_batch(batch, known, ask))
-    variables = tuple(map(_variable, env))
-    question = Question(image or "", variables, driver, product, compute_capability, arch, cuda_compat)
+    ask = asked.ask(asked.image_results, asked.kubeconfig)
+    known = asked.known
+    if asked.batch is not None:
+        sys.exit(_answer_batch(asked.batch, known, ask))
+    variables = tuple(map(_variable, asked.env))
+    question = Question(asked.image or "", variables, *node, asked.cuda_compat)
     knowledge = Knowledge(known.mapping, ask([question.image]) if ask is not None else {}, known.tables)
     if has_cluster and not is_one_node:
-        sys.exit(_answer_by_kind(question, knowledge, _kinds(inventory, kubeconfig, known), output))
-    sys.exit(_answer(question, knowledge, output))
+        sys.exit(_answer_by_kind(question, knowledge, asked.kinds(known), asked.output))
+    sys.exit(_answer(question, knowledge, asked.output))
 
 
-@cuda.command(epilog=examples("cuda docs"))
-@click.option(
-    "--policies",
-    type=PATH,
-    help="Directory of policies; the rows of its _cuda.yaml are printed with the built-in ones.",
-)
-def docs(policies: Path | None) -> None:
+@cuda.command()
+@takes(DocsOptions)
+def docs(asked: DocsOptions) -> None:
     """Print how a verdict is reached, and the tables, in Markdown."""
     from webhook.cuda.cuda_tables import SHIPPED
     from webhook.cuda.reference import cuda_reference
 
-    tables = SHIPPED if policies is None else load_policies(policies).cuda.tables
+    tables = SHIPPED if asked.policies is None else load_policies(asked.policies).cuda.tables
     echo(cuda_reference(tables))
 
 
-@cuda.command(
-    epilog=examples(
-        "nodes --inventory examples/cluster.yaml",
-        "nodes --inventory examples/inventory.yaml -o json",
-    )
-)
-@INVENTORY
-@KUBECONFIG
-@policy_of
-@OUTPUT
-def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None, namespace: str, output: str) -> None:
+@cuda.command()
+@takes(NodesOptions)
+def nodes(asked: NodesOptions) -> None:
     """Print the kinds of GPU nodes of a cluster.
 
     Each line has the product, what one unit of it is (a MIG slice, or a share by time-slicing or MPS), the driver, the
@@ -165,13 +142,13 @@ def nodes(inventory: Path | None, kubeconfig: Path | None, policies: Path | None
     A node pool of the policy counts as 0 nodes. GPUs are counted by the label nvidia.com/gpu.count, else by the node's
     capacity; slices and shares count by how many of them one GPU has.
     """
-    if inventory is None and kubeconfig is None:
+    if asked.inventory is None and asked.kubeconfig is None:
         fail("no source of facts about the cluster; name --inventory or --kubeconfig")
     from webhook.audit.node_kinds import render_kinds
 
-    kinds = _kinds(inventory, kubeconfig, _of_policy(policies, namespace))
-    if output != "text":
-        print_document([kind.to_json() for kind in kinds], output)
+    kinds = asked.kinds(asked.known)
+    if asked.output != "text":
+        print_document([kind.to_json() for kind in kinds], asked.output)
     else:
         render_kinds(kinds, console())
 
@@ -299,13 +276,3 @@ def _of_policy(policies: Path | None, namespace: str) -> _OfPolicy:
     mappings = [bound.settings.mapping for bound in policy.rules if isinstance(bound.settings, Settings)]
     mapping = mappings[0] if mappings else ()
     return _OfPolicy(mapping, policy.node_pools, policy.accelerators, loaded.cuda.tables)
-
-
-def _kinds(inventory: Path | None, kubeconfig: Path | None, policy: _OfPolicy) -> "list[NodeKind]":
-    from webhook.audit.node_kinds import node_kinds
-    from webhook.facts.made_pools import known_pools
-
-    cluster = background_of(inventory, kubeconfig, policy.accelerators).facts.cluster
-    return node_kinds(
-        cluster.nodes.values(), known_pools(policy.pools, cluster.made), policy.accelerators, policy.tables
-    )

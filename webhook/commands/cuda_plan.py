@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.commands.inputs import echo, fail, inventory_of, load_policies, manifests_of, on_progress
-from webhook.commands.options import IMAGE_RESULTS, PATH, SourceOptions, examples, source_options
+from webhook.commands.options import ImageResults, SourceOptions, option, takes
 
 if TYPE_CHECKING:
     from webhook.audit.documents import Document, DocumentError
@@ -26,18 +26,32 @@ PLAN_FORMATS = ("text", "json", "html", "markdown", "sarif")
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(SourceOptions):
-    """The arguments and options of the command. Exits with status 2 where they contradict each other."""
+class PlanOptions(SourceOptions, ImageResults):
+    """Raises ValueError where options contradict each other."""
 
-    formats = PLAN_FORMATS
-    set: tuple[str, ...]
-    retire: tuple[str, ...]
-    add: Path | None
-    matrix: bool
-    policies: Path | None
-    strict: bool
-    fail_on: str
-    image_results: str | None
+    format: str = option("Format of the plan.", "text", type=click.Choice([*PLAN_FORMATS, "yaml"]))
+    set: tuple[str, ...] = option(
+        "Nodes, and the driver that they will have, such as 'pool=a100=580.95.05' or 'pool in (a,b)=580'. SELECTOR is "
+        "key=value or key in (a,b) of node labels, POOL a node pool that a policy declares; repeatable.",
+        metavar="SELECTOR|POOL=DRIVER",
+    )
+    retire: tuple[str, ...] = option("Nodes that will be gone; repeatable.", metavar="SELECTOR|POOL")
+    add: Path | None = option(
+        "File with nodes that will come, as `kubectl get nodes -o yaml` prints them.", metavar="FILE"
+    )
+    matrix: bool = option(
+        "Also judge every driver branch on every kind of nodes, and name the newest that breaks nobody."
+    )
+    policies: Path | None = option(
+        "Directory of policy files, for settings of cudaDriver, node pools, exceptions and rows of CUDA tables. "
+        "Without it the defaults of cudaDriver apply everywhere."
+    )
+    strict: bool = option("The same as --fail-on unknown.")
+    fail_on: str = option(
+        "Exit with status 1 if a workload breaks; also if it may (unknown); also if it loses nodes (loses); or never.",
+        "breaks",
+        type=click.Choice(["breaks", "unknown", "loses", "never"]),
+    )
 
     def __post_init__(self) -> None:
         if self.cluster == (self.inventory is not None):
@@ -49,48 +63,9 @@ class PlanOptions(SourceOptions):
         SourceOptions.__post_init__(self)
 
 
-@click.command(
-    epilog=examples(
-        "plan --inventory examples/cluster.yaml --set gpupolicy.dev/pool=training=580",
-        "plan --inventory examples/cluster.yaml --matrix -o json",
-    )
-)
-@source_options(PLAN_FORMATS)
-@click.option(
-    "--set",
-    multiple=True,
-    metavar="SELECTOR|POOL=DRIVER",
-    help="Nodes, and the driver that they will have, such as 'pool=a100=580.95.05' or 'pool in (a,b)=580'. SELECTOR is "
-    "key=value or key in (a,b) of node labels, POOL a node pool that a policy declares; repeatable.",
-)
-@click.option("--retire", multiple=True, metavar="SELECTOR|POOL", help="Nodes that will be gone; repeatable.")
-@click.option(
-    "--add",
-    type=PATH,
-    metavar="FILE",
-    help="File with nodes that will come, as `kubectl get nodes -o yaml` prints them.",
-)
-@click.option(
-    "--matrix",
-    is_flag=True,
-    help="Also judge every driver branch on every kind of nodes, and name the newest that breaks nobody.",
-)
-@click.option(
-    "--policies",
-    type=PATH,
-    help="Directory of policy files, for settings of cudaDriver, node pools, exceptions and rows of CUDA tables. "
-    "Without it the defaults of cudaDriver apply everywhere.",
-)
-@click.option("--strict", is_flag=True, help="The same as --fail-on unknown.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["breaks", "unknown", "loses", "never"]),
-    default="breaks",
-    show_default=True,
-    help="Exit with status 1 if a workload breaks; also if it may (unknown); also if it loses nodes (loses); or never.",
-)
-@IMAGE_RESULTS
-def plan(**options: Any) -> None:
+@click.command()
+@takes(PlanOptions)
+def plan(asked: PlanOptions) -> None:
     """Say what other drivers on nodes would break, and what they would open.
 
     Judges every workload with GPUs twice, on the nodes as they are and as they will be: by the templates of workloads,
@@ -102,7 +77,6 @@ def plan(**options: Any) -> None:
     """
     from webhook.upgrades.driver_plan import WorkloadChange, rendered_plan
 
-    asked = PlanOptions(**options)
     found = _plan(asked)
     asked.write(partial(rendered_plan, found))
     for fault in found.errors:

@@ -1,15 +1,21 @@
 """The command `gpu-policy explain`: what a rule promises, as docs/rules.md has it."""
 
+from dataclasses import dataclass
+
 import click
 
 from webhook.commands.inputs import console, echo, fail, print_document
-from webhook.commands.options import OUTPUT, examples
+from webhook.commands.options import Printed, argument, takes
 
 
-@click.command(epilog=examples("explain gpuQuota", "explain cuda-driver -o json", "explain"))
-@click.argument("rule", required=False)
-@OUTPUT
-def explain(rule: str | None, output: str) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions(Printed):
+    rule: str | None = argument(required=False)
+
+
+@click.command()
+@takes(ExplainOptions)
+def explain(asked: ExplainOptions) -> None:
     """Say what RULE promises, what goes wrong without it, and which settings it has.
 
     RULE is its name in policies and messages, such as gpuQuota. Without RULE, list all rules.
@@ -18,6 +24,8 @@ def explain(rule: str | None, output: str) -> None:
     from webhook.policy.schema import rule_schema
     from webhook.rules import RULES
     from webhook.rules_page.page_of_rules import overview, rule_page
+
+    rule, output = asked.rule, asked.output
 
     def plain(name: str) -> str:
         return name.lower().replace("-", "").replace("_", "")

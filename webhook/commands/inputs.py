@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from webhook.kubernetes.api_server import ApiServer
     from webhook.ledger.inventory import Inventory
     from webhook.policy.policy_set import PolicySet
-    from webhook.replica.image_lookups import Resolver
     from webhook.why.reading import InventoryServer
 
 UNUSABLE = 2
@@ -214,23 +213,3 @@ def background_of(
     if errors:
         fail("\n".join(map(str, errors)))
     return background
-
-
-def registries_of(
-    is_asked_for: bool, registries: Path | None, credentials: Path | None, results: str | None, kubeconfig: Path | None
-) -> "Resolver | None":
-    """Looks images up in their registries; None without --resolve. Exits with status 2 for unusable options."""
-    if not is_asked_for:
-        if registries is not None or credentials is not None or results is not None:
-            fail(
-                "--registries, --registry-credentials and --image-results need --resolve; add --resolve, or leave "
-                "them out"
-            )
-        return None
-    from webhook.replica.image_lookups import Resolver
-    from webhook.yaml_files.file_errors import FileErrors
-
-    try:
-        return Resolver(registries, credentials, results, kubeconfig)
-    except (FileErrors, ValueError) as error:
-        fail(str(error))

@@ -14,7 +14,6 @@ from webhook.commands.cuda_plan import plan
 from webhook.commands.doctor import doctor
 from webhook.commands.explain import explain
 from webhook.commands.inputs import Working, console
-from webhook.commands.options import examples
 from webhook.commands.policy import exceptions, policy
 from webhook.commands.quota import quota
 from webhook.commands.review import review
@@ -23,17 +22,42 @@ from webhook.commands.test import test
 from webhook.commands.top import top
 from webhook.commands.why import why
 
+_EXAMPLES = """\
+review examples/3-requests-only.yaml --inventory examples/inventory.yaml
+why waiting -n team-vision --inventory examples/cluster.yaml --policies policies
+top --inventory examples/cluster.yaml
+review examples -o diff --inventory examples/inventory.yaml
+audit examples --inventory examples/inventory.yaml
+audit examples -o /tmp/report.html --format html
+why job/refused -n team-notebooks --inventory examples/cluster.yaml -o json
+top -n team-vision --inventory examples/cluster.yaml -o json
+quota --inventory examples/cluster.yaml --policies policies/examples
+plan --inventory examples/cluster.yaml --set gpupolicy.dev/pool=training=580
+plan --inventory examples/cluster.yaml --matrix -o json
+nodes --inventory examples/inventory.yaml
+cuda check pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime --driver 535.183.01
+cuda check nvcr.io/nvidia/pytorch:25.01-py3 --inventory examples/inventory.yaml
+cuda docs
+policy check policies
+policy show team-vision --changed
+policy init --output /tmp/policies --yes --quota 16
+policy schema --kind GPUPolicyExceptions
+policy docs
+explain gpuLimits
+exceptions --expiring 14d
+test policies/tests --run quota
+doctor -n gpu-policy
+certs /tmp/tls --name localhost
+serve --inventory examples/inventory.yaml --cert /tmp/tls/tls.crt --key /tmp/tls/tls.key
+"""
+"""The examples of every help. Tests run them where the repository is."""
+
 
 @click.group(
     commands=[
         *(review, audit, why, top, quota, plan, nodes, cuda, policy, explain, exceptions, test, doctor, certs, serve)
     ],
     context_settings={"auto_envvar_prefix": "GPU_POLICY", "help_option_names": ["-h", "--help"], "show_default": True},
-    epilog=examples(
-        "review examples/3-requests-only.yaml",
-        "top --inventory examples/cluster.yaml",
-        "explain gpuLimits",
-    ),
 )
 @click.version_option(package_name="gpu-policy-webhook", prog_name="gpu-policy", allow_from_autoenv=False)
 @click.pass_context
@@ -47,6 +71,18 @@ def main(context: click.Context) -> None:
     if sys.stderr.isatty() and console(is_error=True).is_interactive and context.invoked_subcommand != "serve":
         context.obj = shown = Working(f"gpu-policy {context.invoked_subcommand}")
         context.call_on_close(shown.stop)
+
+
+def _show_examples(command: click.Command, *path: str) -> None:
+    """Put the first examples of a command and of all below it into their help."""
+    shown = [line for line in _EXAMPLES.splitlines() if tuple(line.split()[: len(path)]) == path]
+    if shown:  # else it stands elsewhere, too, and has them from there
+        command.epilog = "\b\nExamples:\n" + "\n".join(f"  gpu-policy {line}" for line in shown[:3])
+    for name, below in command.commands.items() if isinstance(command, click.Group) else ():
+        _show_examples(below, *path, name)
+
+
+_show_examples(main)
 
 
 def kubectl() -> None:

@@ -1,13 +1,14 @@
 """Options that several commands take."""
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import Field, dataclass, field, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import click
 
-from webhook.commands.inputs import as_yaml, console, fail, registries_of, server_of
+from webhook.commands.inputs import as_yaml, console, fail, server_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,122 +16,180 @@ if TYPE_CHECKING:
     from webhook.audit.cluster_objects import NamespaceScope
     from webhook.audit.review_objects import LookedUpImages
     from webhook.kubernetes.api_server import ApiServer
+    from webhook.replica.image_lookups import Resolver
 
 PATH = click.Path(path_type=Path)
 
-POLICIES = click.option("--policies", type=PATH, default=Path("policies"), help="Directory of policy files.")
-INVENTORY = click.option(
-    "--inventory",
-    type=PATH,
-    help="File with facts about the cluster: the output of "
-    "`kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`, with `deviceclasses`, "
-    "`resourceclaimtemplates`, `resourceclaims`, `resourceslices` and `nodepools` in the list if the cluster has them.",
-)
-KUBECONFIG = click.option("--kubeconfig", type=PATH, help="Kubeconfig of the cluster from which facts are read.")
-STRICT = click.option(
-    "--strict",
-    is_flag=True,
-    help="Treat a key that stands twice in one map of a manifest as an error. Without it, the last value counts, as in "
-    "kubectl, and a warning names both lines.",
-)
-CONTEXT = click.option("--context", help="Context in the kubeconfig.")
-IMAGE_RESULTS = click.option(
-    "--image-results",
-    metavar="NAMESPACE/NAME",
-    help="ConfigMap in which the replicas share the results of look-ups; the results of this command are added.",
-)
-OUTPUT = click.option(
-    "--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", help="Format of standard output."
-)
+
+def option(text: str, default: Any = None, *names: str, **how: Any) -> Any:
+    """A field of a class of options: an option with the field's name, unless `names` has others, and with its type."""
+    return field(default=default, metadata={"help": text, "default": default, "names": names, **how})
 
 
-def examples(*commands: str) -> str:
-    """The end of a help. Tests run these commands where the repository is."""
-    return "\b\nExamples:\n" + "\n".join(f"  gpu-policy {command}" for command in commands)
+def argument(**how: Any) -> Any:
+    """A field of a class of options: an argument of the command line."""
+    return field(metadata={"names": (), **how})
 
 
-def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options `--resolve`, `--registries` and `--registry-credentials`, for commands that may ask registries."""
-    resolve = click.option("--resolve", is_flag=True, help="Look the images up in their registries now.")
-    registries = click.option(
-        "--registries",
-        type=PATH,
-        help="File that lists the registries to query. Without it, built-in public registries are queried.",
-    )
-    credentials = click.option(
-        "--registry-credentials",
-        type=PATH,
-        help="File with credentials for the registries, in the format of Docker's config.json.",
-    )
-    return resolve(registries(credentials(command)))
+def takes(kind: type[Any]) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
+    """The command gets the options and arguments of a class, and is called with an object of it.
 
-
-def source_options(formats: Iterable[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The options that say which objects a command looks at, in files or in a cluster, and what it writes, and where;
-    and `registry_options`.
+    If the class raises ValueError, because options contradict each other, its message is printed: exit status 2.
     """
-    options = (
-        click.argument("paths", nargs=-1, metavar="[FILE|DIR|- ...]"),
-        click.option("--cluster", is_flag=True, help="Look at the nodes, pods and workloads of a live cluster."),
-        INVENTORY,
-        click.option(
-            "--kubeconfig",
-            metavar="PATH",
-            help="With --cluster, kubeconfig of that cluster [default: $KUBECONFIG, ~/.kube/config, or the cluster "
-            "that the process runs in]. For an audit of files, kubeconfig of the cluster that they are meant for.",
-        ),
-        CONTEXT,
-        click.option(
-            "--namespace",
-            "-n",
-            multiple=True,
-            help="Namespace for manifests that name none [default: default]. With --cluster, only objects of this "
-            "namespace; repeatable.",
-        ),
-        click.option(
-            "--exclude-namespace",
-            multiple=True,
-            metavar="NAME|GLOB",
-            help="With --cluster, leave this namespace out; repeatable [default: the namespaces that the chart "
-            "excludes].",
-        ),
-        click.option(
-            "--output",
-            "-o",
-            type=PATH,
-            metavar="FORMAT|FILE",
-            help="The same as --format; or a file to write instead of standard output. The file is written whole or "
-            "not at all.",
-        ),
-        click.option("--format", type=click.Choice([*formats, "yaml"]), default="text", help="Format of the report."),
-    )
 
-    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return registry_options(command)
+    def decorate(command: Callable[[Any], None]) -> Callable[..., None]:
+        @wraps(command)
+        def called(**given: Any) -> None:
+            try:
+                asked = kind(**given)
+            except ValueError as error:
+                fail(str(error))
+            command(asked)
 
-    return with_options
+        for one in sorted(fields(kind), key=lambda one: one.name in kind.__annotations__):  # its own stand first
+            _declare(one)(called)
+        return called
+
+    return decorate
+
+
+def _declare(one: Field[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    how = dict(one.metadata)
+    names = how.pop("names")
+    if (otherwise := how.pop("otherwise", None)) is not None:
+        how["help"] += f" [default: {otherwise}]"
+    if Path in (one.type, *get_args(one.type)):
+        how.setdefault("type", PATH)
+    if "help" not in how:
+        return click.argument(one.name, **how)
+    if one.type is bool:
+        how |= {"is_flag": True, "default": False}
+    how |= {"multiple": True} if get_origin(one.type) is tuple else {}
+    own = any(name.startswith("--") for name in names)
+    return click.option(*names, *(() if own else (f"--{one.name.replace('_', '-')}",)), one.name, **how)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourceOptions:
-    """The options of `source_options` by their parameters. Exits with status 2 where they contradict each other."""
+class Policies:
+    policies: Path = option("Directory of policy files.", Path("policies"))
 
-    formats: ClassVar[Collection[str]]
 
-    paths: tuple[str, ...]
-    cluster: bool
-    inventory: Path | None
-    kubeconfig: str | None
-    context: str | None
-    namespace: tuple[str, ...]
-    exclude_namespace: tuple[str, ...]
-    output: Path | None
-    format: str
-    resolve: bool
-    registries: Path | None
-    registry_credentials: Path | None
+@dataclass(frozen=True, kw_only=True)
+class InventoryFile:
+    inventory: Path | None = option(
+        "File with facts about the cluster: the output of "
+        "`kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`, with `deviceclasses`, "
+        "`resourceclaimtemplates`, `resourceclaims`, `resourceslices` and `nodepools` in the list if the cluster has "
+        "them."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts(InventoryFile):
+    kubeconfig: Path | None = option("Kubeconfig of the cluster from which facts are read.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """One cluster: see `inputs.server_of`."""
+
+    kubeconfig: str | None = option(
+        "Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the cluster that the process runs in]."
+    )
+    context: str | None = option("Context in the kubeconfig.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Printed:
+    output: str = option("Format of standard output.", "text", "-o", type=click.Choice(["text", "json", "yaml"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strict:
+    strict: bool = option(
+        "Treat a key that stands twice in one map of a manifest as an error. Without it, the last value counts, as in "
+        "kubectl, and a warning names both lines."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registries:
+    """For commands that may ask registries."""
+
+    resolve: bool = option("Look the images up in their registries now.")
+    registries: Path | None = option(
+        "File that lists the registries to query. Without it, built-in public registries are queried."
+    )
+    registry_credentials: Path | None = option(
+        "File with credentials for the registries, in the format of Docker's config.json."
+    )
+
+    def ask(self, results: str | None, kubeconfig: Path | None) -> "Resolver | None":
+        """Looks images up in their registries; None without --resolve. Exits with status 2 for unusable options."""
+        if not self.resolve:
+            if self.registries is not None or self.registry_credentials is not None or results is not None:
+                fail(
+                    "--registries, --registry-credentials and --image-results need --resolve; add --resolve, or leave "
+                    "them out"
+                )
+            return None
+        from webhook.replica.image_lookups import Resolver
+        from webhook.yaml_files.file_errors import FileErrors
+
+        try:
+            return Resolver(self.registries, self.registry_credentials, results, kubeconfig)
+        except (FileErrors, ValueError) as error:
+            fail(str(error))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageResults:
+    image_results: str | None = option(
+        "ConfigMap in which the replicas share the results of look-ups; the results of this command are added.",
+        metavar="NAMESPACE/NAME",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOf:
+    """For commands that may use the policy of one namespace."""
+
+    policies: Path | None = option(
+        "Directory of policy files, for their node pools, names of GPUs, rows of CUDA tables and images of cudaDriver."
+    )
+    namespace: str = option("Namespace whose policy applies.", "default", "-n")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions(Registries, InventoryFile):
+    """Which objects a command looks at, in files or in a cluster, and what it writes, and where."""
+
+    paths: tuple[str, ...] = argument(nargs=-1, metavar="[FILE|DIR|- ...]")
+    cluster: bool = option("Look at the nodes, pods and workloads of a live cluster.")
+    kubeconfig: str | None = option(
+        "With --cluster, kubeconfig of that cluster [default: $KUBECONFIG, ~/.kube/config, or the cluster that the "
+        "process runs in]. For an audit of files, kubeconfig of the cluster that they are meant for.",
+        metavar="PATH",
+    )
+    context: str | None = option("Context in the kubeconfig.")
+    namespace: tuple[str, ...] = option(
+        "Namespace for manifests that name none [default: default]. With --cluster, only objects of this namespace; "
+        "repeatable.",
+        None,
+        "-n",
+    )
+    exclude_namespace: tuple[str, ...] = option(
+        "With --cluster, leave this namespace out; repeatable [default: the namespaces that the chart excludes].",
+        None,
+        metavar="NAME|GLOB",
+    )
+    output: Path | None = option(
+        "The same as --format; or a file to write instead of standard output. The file is written whole or not at all.",
+        None,
+        "-o",
+        metavar="FORMAT|FILE",
+    )
+    format: str = option("Format of the report.", "text", type=click.Choice(["text", "json", "yaml"]))
 
     def __post_init__(self) -> None:
         from webhook.audit.writing import fault_of
@@ -139,7 +198,8 @@ class SourceOptions:
             fail("several --namespace need --cluster; for files, name one: the namespace of objects that name none")
         if not self.cluster and self.exclude_namespace:
             fail("--exclude-namespace needs --cluster; for files, name only the files to look at")
-        if str(self.output) in (*self.formats, "yaml"):
+        (formats,) = (one.metadata["type"].choices for one in fields(self) if one.name == "format")
+        if str(self.output) in formats:
             object.__setattr__(self, "format", str(self.output))
             object.__setattr__(self, "output", None)
         elif self.output is not None and (fault := fault_of(self.output)):
@@ -169,8 +229,7 @@ class SourceOptions:
         """
         from webhook.audit.review_objects import LookedUpImages
 
-        kubeconfig = Path(self.kubeconfig) if self.kubeconfig else None
-        ask = registries_of(self.resolve, self.registries, self.registry_credentials, results, kubeconfig)
+        ask = self.ask(results, Path(self.kubeconfig) if self.kubeconfig else None)
         return None if ask is None else LookedUpImages(ask, ask.withheld)
 
     def write(self, render: Callable[[str, "Console"], str]) -> None:
@@ -185,25 +244,3 @@ class SourceOptions:
             write_output(text) if self.output is None else write_file(text, self.output)
         except OSError as error:
             fail(f"{self.output or 'standard output'} cannot be written: {error.strerror}")
-
-
-def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options `--kubeconfig` and `--context`, for commands that read one cluster: see `inputs.server_of`."""
-    kubeconfig = click.option(
-        "--kubeconfig",
-        help="Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the cluster that the process runs "
-        "in].",
-    )
-    return kubeconfig(CONTEXT(command))
-
-
-def policy_of(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options `--policies` and `--namespace`, for commands that may use the policy of one namespace."""
-    namespace = click.option("--namespace", "-n", default="default", help="Namespace whose policy applies.")
-    policies = click.option(
-        "--policies",
-        type=PATH,
-        help="Directory of policy files, for their node pools, names of GPUs, rows of CUDA tables and images of "
-        "cudaDriver.",
-    )
-    return policies(namespace(command))

@@ -1,25 +1,77 @@
 """The commands of `gpu-policy policy`: policy files are checked, shown and documented."""
 
 import os
-from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from webhook.commands.inputs import echo, fail, load_policies, print_document
-from webhook.commands.options import OUTPUT, PATH, POLICIES, examples
+from webhook.commands.options import Policies, Printed, argument, option, takes
 
 
-@click.group(epilog=examples("policy check policies", "policy show team-vision --changed"))
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(Policies):
+    directory: Path | None = argument(required=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(Policies, Printed):
+    namespace: str = argument()
+    changed: bool = option("Only what differs from the built-in defaults, with file and line.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExceptionsOptions(Policies, Printed):
+    expiring: str | None = option(
+        "Only exceptions that end within this time, such as 14d or 12h, and have not ended yet.", metavar="TIME"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaOptions:
+    kind: str = option(
+        "Kind of the files that is printed.",
+        "GPUPolicy",
+        type=click.Choice(["GPUPolicy", "GPUSharedQuotas", "GPUCudaTables", "GPUPolicyExceptions", "GPUPolicyTest"]),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitOptions:
+    """What may be asked has an answer `otherwise`, which --yes takes."""
+
+    mode: str = option(
+        "What happens to pods that break a rule?", otherwise="warn", type=click.Choice(["enforce", "warn", "audit"])
+    )
+    taint: str = option("Which taint do GPU nodes have?", otherwise="nvidia.com/gpu")
+    max_per_pod: int = option("How many GPUs may one pod have?", otherwise=8, type=click.IntRange(1))
+    quota: int = option("How many GPUs may one namespace have (0: any number)?", otherwise=0, type=click.IntRange(0))
+    contact: str = option("Whom should the authors of pods ask?", otherwise="the platform team")
+    output: Path = option("Directory of the file.", Path("policies"), "-o")
+    yes: bool = option("Ask nothing: take the defaults of what no option says.", None, "-y")
+
+    def answered(self) -> "InitOptions":
+        """With an answer to each question. Exits with status 2 if there is none."""
+        answers: dict[str, Any] = {}
+        try:
+            for one in (one for one in fields(self) if getattr(self, one.name) is None):
+                default, how = one.metadata["otherwise"], one.metadata
+                answers[one.name] = default if self.yes else click.prompt(how["help"], default, type=how.get("type"))
+        except click.Abort:
+            fail("\nno answer, so nothing is written; add --yes to take the defaults")
+        return replace(self, **answers)
+
+
+@click.group()
 def policy() -> None:
     """Check, show and document policies."""
 
 
-@policy.command(epilog=examples("policy check policies"))
-@POLICIES
-@click.argument("directory", type=PATH, required=False)
-def check(policies: Path, directory: Path | None) -> None:
+@policy.command()
+@takes(CheckOptions)
+def check(asked: CheckOptions) -> None:
     """Check the policy files of a directory.
 
     Prints every mistake in them.
@@ -28,7 +80,8 @@ def check(policies: Path, directory: Path | None) -> None:
     """
     from webhook.model.wording import counted
 
-    policy_set = load_policies(directory or policies)
+    directory = asked.directory or asked.policies
+    policy_set = load_policies(directory)
     for notice in policy_set.notices:
         echo(f"note: {notice}", is_error=True)
     parts = counted(len(policy_set.policies), "policy", "policies")
@@ -38,58 +91,36 @@ def check(policies: Path, directory: Path | None) -> None:
         parts += f", {counted(len(exceptions), 'exception')}"
     if rows := policy_set.cuda.counts:
         parts += f", rows for the tables of CUDA ({rows})"
-    echo(f"{directory or policies}: {parts}, hash {policy_set.hash}")
+    echo(f"{directory}: {parts}, hash {policy_set.hash}")
 
 
-@policy.command(epilog=examples("policy show team-vision --changed", "policy show team-vision -o json"))
-@POLICIES
-@click.argument("namespace")
-@click.option("--changed", is_flag=True, help="Only what differs from the built-in defaults, with file and line.")
-@OUTPUT
-def show(policies: Path, namespace: str, changed: bool, output: str) -> None:
+@policy.command()
+@takes(ShowOptions)
+def show(asked: ShowOptions) -> None:
     """Print the rules and quotas that apply to NAMESPACE.
 
     Each has the name of the file that it comes from.
     """
     from webhook.policy.show import changes, effective_policy, explain, explain_changes
 
-    policy_set = load_policies(policies)
-    if not changed:
-        if output != "text":
-            print_document(effective_policy(policy_set, namespace), output)
+    policies, namespace = load_policies(asked.policies), asked.namespace
+    if not asked.changed:
+        if asked.output != "text":
+            print_document(effective_policy(policies, namespace), asked.output)
         else:
-            echo(explain(policy_set, namespace))
+            echo(explain(policies, namespace))
         return
-    found = changes(policy_set, namespace, policies)
-    if output != "text":
-        places = {key: {"file": one.file, "line": one.line} for key, one in found.items()}
-        print_document([{"key": key, "value": found[key].plain(), **place} for key, place in places.items()], output)
+    found = changes(policies, namespace, asked.policies)
+    if asked.output != "text":
+        rows = ((key, one.plain(), {"file": one.file, "line": one.line}) for key, one in found.items())
+        print_document([{"key": key, "value": value, **place} for key, value, place in rows], asked.output)
     else:
-        echo(explain_changes(policy_set, namespace, found))
+        echo(explain_changes(policies, namespace, found))
 
 
-_MODES = click.Choice(["enforce", "warn", "audit"])
-_QUESTIONS: dict[str, tuple[str, Any, Any]] = {
-    "mode": ("What happens to pods that break a rule?", "warn", _MODES),
-    "taint": ("Which taint do GPU nodes have?", "nvidia.com/gpu", str),
-    "max-per-pod": ("How many GPUs may one pod have?", 8, click.IntRange(1)),
-    "quota": ("How many GPUs may one namespace have? (0: no quota)", 0, click.IntRange(0)),
-    "contact": ("Whom should the authors of pods ask?", "the platform team", str),
-}
-"""Option of `policy init` -> what it asks, the default, and the type of answers."""
-
-
-def _questions(command: Callable[..., Any]) -> Callable[..., Any]:
-    for name, (text, default, kind) in reversed(_QUESTIONS.items()):
-        command = click.option(f"--{name}", type=kind, help=f"{text} [default: {default}]")(command)
-    return command
-
-
-@policy.command(epilog=examples("policy init --output /tmp/policies --yes --quota 16"))
-@click.option("--output", "-o", type=PATH, default=Path("policies"), help="Directory of the file.")
-@click.option("--yes", "-y", is_flag=True, help="Ask nothing: take the defaults of what no option says.")
-@_questions
-def init(output: Path, yes: bool, **said: Any) -> None:
+@policy.command()
+@takes(InitOptions)
+def init(asked: InitOptions) -> None:
     """Write a small _default.yaml to begin with, after five questions.
 
     Exit status: 0 the file is written, 2 it cannot be written, or would have mistakes.
@@ -99,21 +130,14 @@ def init(output: Path, yes: bool, **said: Any) -> None:
     from webhook.policy.loader import build
     from webhook.yaml_files.file_errors import FileErrors
 
-    file = output / "_default.yaml"
+    file = asked.output / "_default.yaml"
     is_there = f"{file} exists already; change it, or name another --output"
-    if os.path.exists(file) and not yes:  # Path.exists raises if it may not look at the path
+    if os.path.exists(file) and not asked.yes:  # Path.exists raises if it may not look at the path
         fail(is_there)
-    answers = {}
-    for name, (text, default, kind) in _QUESTIONS.items():
-        answer = said[name.replace("-", "_")]
-        try:
-            answers[name] = answer if answer is not None else default if yes else click.prompt(text, default, type=kind)
-        except click.Abort:
-            fail("\nno answer, so nothing is written; add --yes to take the defaults")
-    text = _first_policy(answers)
+    text = _first_policy(asked.answered())
     try:
-        build(contents_of(output, {file.name: text.encode()}))
-        output.mkdir(parents=True, exist_ok=True)
+        build(contents_of(asked.output, {file.name: text.encode()}))
+        asked.output.mkdir(parents=True, exist_ok=True)
         if os.path.exists(file) and file.read_bytes() != text.encode():
             fail(is_there)
         write_file(text, file)
@@ -121,22 +145,22 @@ def init(output: Path, yes: bool, **said: Any) -> None:
         fail(str(errors))
     except OSError as error:
         fail(f"{file} cannot be written: {error.strerror}; name another --output")
-    echo(f"{file} is written. Try it: gpu-policy review MANIFEST --policies {output}")
+    echo(f"{file} is written. Try it: gpu-policy review MANIFEST --policies {asked.output}")
 
 
-def _first_policy(said: Mapping[str, Any]) -> str:
+def _first_policy(said: InitOptions) -> str:
     from webhook.policy.show import in_one_line
     from webhook.rules import RULES
 
-    mode, taint = said["mode"], {"key": said["taint"], "operator": "Exists", "effect": "NoSchedule"}
+    mode, taint = said.mode, {"key": said.taint, "operator": "Exists", "effect": "NoSchedule"}
     settings: dict[str, dict[str, Any]] = {
-        **({"tolerations": {"mode": "enforce", "add": [taint]}} if said["taint"] else {}),
+        **({"tolerations": {"mode": "enforce", "add": [taint]}} if said.taint else {}),
         "sharedMemory": {"mode": "enforce"},
-        "gpuLimits": {"mode": mode, "maxPerPod": said["max-per-pod"]},
+        "gpuLimits": {"mode": mode, "maxPerPod": said.max_per_pod},
         "visibleDevices": {"mode": mode},
         "schedulable": {"mode": "warn"},
         "cudaDriver": {"mode": mode},
-        **({"gpuQuota": {"mode": mode, "gpus": said["quota"]}} if said["quota"] else {}),
+        **({"gpuQuota": {"mode": mode, "gpus": said.quota}} if said.quota else {}),
     }
     lines = [
         "# Applies to every namespace. A file team-a.yaml beside it is merged over it for the namespace team-a.",
@@ -146,7 +170,7 @@ def _first_policy(said: Mapping[str, Any]) -> str:
         "kind: GPUPolicy",
         "metadata: {name: _default}",
         "spec:",
-        f"  contact: {in_one_line(said['contact'])} # whom refusals and warnings name",
+        f"  contact: {in_one_line(said.contact)} # whom refusals and warnings name",
         "  rules:",
     ]
     for rule in (one for one in RULES if one.key in settings):
@@ -154,15 +178,9 @@ def _first_policy(said: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-@policy.command(epilog=examples("exceptions --policies policies/examples", "policy exceptions --expiring 14d"))
-@POLICIES
-@click.option(
-    "--expiring",
-    metavar="TIME",
-    help="Only exceptions that end within this time, such as 14d or 12h, and have not ended yet.",
-)
-@OUTPUT
-def exceptions(policies: Path, expiring: str | None, output: str) -> None:
+@policy.command()
+@takes(ExceptionsOptions)
+def exceptions(asked: ExceptionsOptions) -> None:
     """Print the exceptions of _exceptions.yaml.
 
     The first to end comes first.
@@ -171,14 +189,14 @@ def exceptions(policies: Path, expiring: str | None, output: str) -> None:
 
     from webhook.policy.show import as_json, lines, listed
 
-    now, within = time.time(), _seconds(expiring)
-    found = listed(load_policies(policies, judges_ends=False).exceptions.all, now, within)
-    if output != "text":
+    now, within = time.time(), _seconds(asked.expiring)
+    found = listed(load_policies(asked.policies, judges_ends=False).exceptions.all, now, within)
+    if asked.output != "text":
         items = [as_json(one, now) for one in found]
         head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicyExceptionList"}
-        print_document({**head, "items": items}, output)
+        print_document({**head, "items": items}, asked.output)
     elif not found:
-        echo("no exceptions" if within is None else f"no exception ends within {expiring}")
+        echo("no exceptions" if within is None else f"no exception ends within {asked.expiring}")
     else:
         for one in found:
             echo("\n".join(lines(one, now)))
@@ -195,14 +213,9 @@ def _seconds(written: str | None) -> float | None:
     return None if found is None else float(int(found[1]) * units[found[2]])
 
 
-@policy.command(epilog=examples("policy schema --kind GPUPolicyExceptions"))
-@click.option(
-    "--kind",
-    type=click.Choice(["GPUPolicy", "GPUSharedQuotas", "GPUCudaTables", "GPUPolicyExceptions", "GPUPolicyTest"]),
-    default="GPUPolicy",
-    help="Kind of the files that is printed.",
-)
-def schema(kind: str) -> None:
+@policy.command()
+@takes(SchemaOptions)
+def schema(asked: SchemaOptions) -> None:
     """Print the JSON Schema of a kind of file, for editors.
 
     The kinds are policies (GPUPolicy), _quotas.yaml (GPUSharedQuotas), _cuda.yaml (GPUCudaTables), _exceptions.yaml
@@ -223,10 +236,10 @@ def schema(kind: str) -> None:
         "GPUPolicyExceptions": exceptions_schema,
         "GPUPolicyTest": policy_test_schema,
     }
-    echo(json.dumps(schemas[kind](), indent=2, ensure_ascii=False))
+    echo(json.dumps(schemas[asked.kind](), indent=2, ensure_ascii=False))
 
 
-@policy.command(epilog=examples("policy docs"))
+@policy.command()
 def docs() -> None:
     """Print the reference of all rules and their settings, in Markdown."""
     from webhook.rules_page.page_of_rules import rules_reference

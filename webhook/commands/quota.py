@@ -1,32 +1,21 @@
 """The command `gpu-policy quota`: prints the usage of GPU quotas."""
 
-from pathlib import Path
+from dataclasses import dataclass
 
 import click
 
 from webhook.commands.inputs import console, echo, fail, inventory_of, load_policies, print_document, server_of
-from webhook.commands.options import INVENTORY, OUTPUT, POLICIES, cluster_options, examples
+from webhook.commands.options import Cluster, InventoryFile, Policies, Printed, argument, takes
 
 
-@click.command(
-    epilog=examples(
-        "quota --inventory examples/cluster.yaml --policies policies/examples",
-        "quota notebooks -o yaml --inventory examples/cluster.yaml",
-    )
-)
-@click.argument("namespace", required=False)
-@cluster_options
-@INVENTORY
-@POLICIES
-@OUTPUT
-def quota(
-    namespace: str | None,
-    kubeconfig: str | None,
-    context: str | None,
-    inventory: Path | None,
-    policies: Path,
-    output: str,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class QuotaOptions(Cluster, InventoryFile, Policies, Printed):
+    namespace: str | None = argument(required=False)
+
+
+@click.command()
+@takes(QuotaOptions)
+def quota(asked: QuotaOptions) -> None:
     """Print the usage of GPU quotas, in NAMESPACE or in all namespaces.
 
     With --inventory, the pods of that file are counted against the quotas of --policies, and no cluster is read.
@@ -37,24 +26,24 @@ def quota(
     from webhook.doctor.installation import DoctorCluster, UnavailableError
     from webhook.doctor.shared_objects import quota_objects
 
-    if inventory is not None:
-        if kubeconfig is not None:
+    if asked.inventory is not None:
+        if asked.kubeconfig is not None:
             fail("--inventory and --kubeconfig exclude each other; name one source of pods")
-        policy_set = load_policies(policies)
-        pods = inventory_of(inventory, policy_set.accelerators).pods.seen()
-        found = quota_report.quotas_with_pods(policy_set, pods, namespace)
+        policy_set = load_policies(asked.policies)
+        pods = inventory_of(asked.inventory, policy_set.accelerators).pods.seen()
+        found = quota_report.quotas_with_pods(policy_set, pods, asked.namespace)
     else:
-        cluster = DoctorCluster(server_of(kubeconfig, context))
+        cluster = DoctorCluster(server_of(asked.kubeconfig, asked.context))
         try:
-            found = quota_report.quotas_of_objects(quota_objects(cluster, namespace))
+            found = quota_report.quotas_of_objects(quota_objects(cluster, asked.namespace))
         except UnavailableError as error:
             fail(f"{error}; {error.remedy}" if error.remedy else str(error))
-    if output != "text":
-        print_document([one.to_json() for one in found], output)
+    if asked.output != "text":
+        print_document([one.to_json() for one in found], asked.output)
     elif found:
-        quota_report.render(found, console(), names_namespaces=namespace is None)
+        quota_report.render(found, console(), names_namespaces=asked.namespace is None)
     else:
-        echo(_nothing(namespace, is_counted=inventory is not None))
+        echo(_nothing(asked.namespace, is_counted=asked.inventory is not None))
 
 
 def _nothing(namespace: str | None, *, is_counted: bool) -> str:

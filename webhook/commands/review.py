@@ -2,43 +2,31 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from webhook.commands.inputs import background_of, console, load_policies, manifests_of, print_document, server_of
-from webhook.commands.options import INVENTORY, KUBECONFIG, POLICIES, STRICT, examples
+from webhook.commands.options import Facts, Policies, Strict, argument, option, takes
 
 
-@click.command(
-    epilog=examples(
-        "review examples/3-requests-only.yaml --inventory examples/inventory.yaml",
-        "review examples -o diff --inventory examples/inventory.yaml",
+@dataclass(frozen=True, kw_only=True)
+class ReviewOptions(Policies, Facts, Strict):
+    paths: tuple[str, ...] = argument(nargs=-1, required=True, metavar="FILE|DIR|- ...")
+    namespace: str = option("Namespace of objects that name none.", "default", "-n")
+    output: str | None = option(
+        "Format of standard output [default: text, at a terminal with diffs].",
+        None,
+        "-o",
+        type=click.Choice(["text", "diff", "json", "yaml"]),
     )
-)
-@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR|- ...")
-@click.option("--namespace", "-n", default="default", help="Namespace of objects that name none.")
-@POLICIES
-@INVENTORY
-@KUBECONFIG
-@STRICT
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "diff", "json", "yaml"]),
-    help="Format of standard output [default: text, at a terminal with diffs].",
-)
-def review(
-    paths: tuple[str, ...],
-    namespace: str,
-    policies: Path,
-    inventory: Path | None,
-    kubeconfig: Path | None,
-    strict: bool,
-    output: str | None,
-) -> None:
+
+
+@click.command()
+@takes(ReviewOptions)
+def review(asked: ReviewOptions) -> None:
     """Print what the webhook would answer for manifests.
 
     The answer says what would be injected or refused, and why.
@@ -48,19 +36,20 @@ def review(
     from webhook.audit import review_formats, review_objects
     from webhook.audit.object_sources import of_files
 
-    policy_set = load_policies(policies)
-    background = background_of(inventory, kubeconfig, policy_set.accelerators)
-    source = of_files(manifests_of(paths, is_strict=strict), namespace, background)
-    context = source.context(policy_set, str(policies))
-    context = replace(context, drivers=_judge(inventory, kubeconfig, background.facts.cluster))
-    reviewed = review_objects.review(source.documents, namespace, context)
-    if output in ("json", "yaml"):
-        print_document(review_formats.to_json(reviewed), output)
-    elif output == "diff":
+    policy_set = load_policies(asked.policies)
+    background = background_of(asked.inventory, asked.kubeconfig, policy_set.accelerators)
+    source = of_files(manifests_of(asked.paths, is_strict=asked.strict), asked.namespace, background)
+    context = source.context(policy_set, str(asked.policies))
+    context = replace(context, drivers=_judge(asked.inventory, asked.kubeconfig, background.facts.cluster))
+    reviewed = review_objects.review(source.documents, asked.namespace, context)
+    if asked.output in ("json", "yaml"):
+        print_document(review_formats.to_json(reviewed), asked.output)
+    elif asked.output == "diff":
         review_formats.print_diff(review_formats.render_diff(reviewed), console())
     else:
-        review_formats.render_text(reviewed, screen := console(), shows_diff=output is None and screen.is_terminal)
-        if inventory is None and kubeconfig is None:
+        screen = console()
+        review_formats.render_text(reviewed, screen, shows_diff=asked.output is None and screen.is_terminal)
+        if asked.inventory is None and asked.kubeconfig is None:
             screen.print("Without --inventory or --kubeconfig no node and no RuntimeClass is known.", soft_wrap=True)
     sys.exit(reviewed.exit_status)
 

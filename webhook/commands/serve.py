@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import click
 
 from webhook.commands.inputs import UNUSABLE, fail, inventory_of, load_policies, refuse_two_sources
-from webhook.commands.options import INVENTORY, KUBECONFIG, PATH, POLICIES, examples
+from webhook.commands.options import Facts, Policies, option, takes
 from webhook.periodic_task import Attempts
 from webhook.replica.settings import ConfigMapPlace, InstallationSettings, kept_certificates
 
@@ -31,39 +31,105 @@ _LOG = logging.getLogger("gpu_policy")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeSettings:
+class ServeSettings(Policies, Facts):
     """The options by their parameters. Raises ValueError, which names the options, where they contradict each other."""
 
-    policies: Path
-    inventory: Path | None
-    kubeconfig: Path | None
-    cert: Path | None
-    key: Path | None
-    certificate_secret: str | None
-    certificate_dir: Path | None
-    certificate_names: tuple[str, ...]
-    certificate_settle_seconds: float
-    registration: Path | None
-    registries: Path | None
-    registry_credentials: Path | None
-    image_results: str | None
-    quota_ledgers: str | None
-    quota_in_flight_seconds: float
-    quota_names: str
-    audit_status: str | None
-    warning_events: bool
-    policy_objects: str | None
-    client_ca: Path | None
-    client_names: tuple[str, ...]
-    host: str
-    port: int
-    decision_seconds: float
-    metrics_port: int | None
-    threads: int
-    drain_seconds: float
-    idle_seconds: float
-    namespace_series: int
-    log_level: str
+    cert: Path | None = option("Serving certificate, PEM.")
+    key: Path | None = option("Private key of the serving certificate, PEM.")
+    certificate_secret: str | None = option(
+        "Secret in which the replicas make and renew certificates together, instead of --cert and --key.",
+        metavar="NAMESPACE/NAME",
+    )
+    certificate_dir: Path | None = option(
+        "Directory to which this replica writes the certificate and key of the Secret."
+    )
+    certificate_names: tuple[str, ...] = option(
+        "DNS name or IP address that the API server calls; certificates in the Secret have it. Repeatable.",
+        None,
+        "--certificate-name",
+        envvar="GPU_POLICY_SERVE_CERTIFICATE_NAME",
+    )
+    certificate_settle_seconds: float = option(
+        "Seconds for which a new CA is in every caBundle before it issues certificates.",
+        60.0,
+        type=click.FloatRange(0, 3600),
+    )
+    registration: Path | None = option(
+        "File with the webhook configurations as they were installed. Replicas report if the configurations in the "
+        "cluster differ from the file. With --certificate-secret they also keep the caBundles up to date."
+    )
+    registries: Path | None = option(
+        "File that lists the registries in which images are looked up, in the background. No others are queried."
+    )
+    registry_credentials: Path | None = option(
+        "File with credentials for the registries, in the format of Docker's config.json. Read again when it changes."
+    )
+    image_results: str | None = option(
+        "ConfigMap in which the replicas share the results of look-ups.", metavar="NAMESPACE/NAME"
+    )
+    quota_ledgers: str | None = option(
+        "Namespace in which the replicas keep the ledgers of quotas. Without it, pods cannot be counted. With "
+        "--inventory, ledgers are kept in memory.",
+        metavar="NAMESPACE",
+    )
+    quota_in_flight_seconds: float = option(
+        "Longest time in seconds from the answer about a pod until the API server has stored the pod: its "
+        "--request-timeout plus a margin. A pod that is never created counts against its quotas for this long.",
+        90.0,
+        type=click.FloatRange(5, 3600),
+    )
+    quota_names: str = option(
+        "What a refusal says about a full quota. own: its usage, and the largest pods in the namespace of the refused"
+        " pod. none: only the limit, because whoever reaches the port can send a pod of any namespace.",
+        "own",
+        type=click.Choice(["own", "none"]),
+    )
+    audit_status: str | None = option(
+        "ConfigMap with the status of the last audit of the cluster, which the metrics show.", metavar="NAMESPACE/NAME"
+    )
+    warning_events: bool = option(
+        "Write warnings about pods that controllers make into Events on the controllers, at most 20 a minute."
+    )
+    policy_objects: str | None = option(
+        "Show people the policies of their namespaces in objects (kubectl get gpupolicies). A label of the objects is"
+        " this namespace; name the namespace of the installation.",
+        metavar="NAMESPACE",
+    )
+    client_ca: Path | None = option("Answer only clients with a certificate of this CA (PEM).")
+    client_names: tuple[str, ...] = option(
+        "Answer only client certificates with this common name or DNS name. Needs --client-ca; repeatable.",
+        None,
+        "--client-name",
+        envvar="GPU_POLICY_SERVE_CLIENT_NAME",
+    )
+    host: str = option("Address to listen on.", "0.0.0.0")  # noqa: S104  # a server in a pod
+    port: int = option("Port to listen on.", 8443, type=click.IntRange(1, 65535))
+    decision_seconds: float = option(
+        "CPU seconds that one decision may take. A longer decision ends with an error, and failurePolicy decides.",
+        2.0,
+        type=click.FloatRange(0.1, 30),
+    )
+    metrics_port: int | None = option(
+        "Port that serves only /metrics. Without it, /metrics is served on --port.", type=click.IntRange(1, 65535)
+    )
+    threads: int = option("Threads for large requests, and for requests that wait.", 16, type=click.IntRange(1, 64))
+    drain_seconds: float = option(
+        "On SIGTERM, seconds between becoming unready and closing the port.", 0.0, type=click.FloatRange(0, 300)
+    )
+    idle_seconds: float = option(
+        "Seconds after which an unused connection is closed. Choose more than the 90 of the API server, and less than"
+        " the limit of any proxy in between.",
+        120.0,
+        type=click.FloatRange(1, 3600),
+    )
+    namespace_series: int = option(
+        "Most namespaces with metrics of their own; all others are counted together.",
+        200,
+        type=click.IntRange(0, 10000),
+    )
+    log_level: str = option(
+        "Lowest level of messages that are logged.", "info", type=click.Choice(["debug", "info", "warning", "error"])
+    )
 
     def __post_init__(self) -> None:
         def refuse(is_wrong: object, message: str) -> None:
@@ -261,140 +327,9 @@ def _quota_parts(settings: ServeSettings) -> "QuotaParts | None":
     return quota_parts_from(inventory_of(settings.inventory, accelerators).pods, tells_usage=tells_usage)
 
 
-@click.command(
-    epilog=examples("serve --inventory examples/inventory.yaml --cert /tmp/tls/tls.crt --key /tmp/tls/tls.key")
-)
-@POLICIES
-@INVENTORY
-@KUBECONFIG
-@click.option("--cert", type=PATH, help="Serving certificate, PEM.")
-@click.option("--key", type=PATH, help="Private key of the serving certificate, PEM.")
-@click.option(
-    "--certificate-secret",
-    metavar="NAMESPACE/NAME",
-    help="Secret in which the replicas make and renew certificates together, instead of --cert and --key.",
-)
-@click.option(
-    "--certificate-dir", type=PATH, help="Directory to which this replica writes the certificate and key of the Secret."
-)
-@click.option(
-    "--certificate-name",
-    "certificate_names",
-    envvar="GPU_POLICY_SERVE_CERTIFICATE_NAME",
-    multiple=True,
-    help="DNS name or IP address that the API server calls; certificates in the Secret have it. Repeatable.",
-)
-@click.option(
-    "--certificate-settle-seconds",
-    type=click.FloatRange(0, 3600),
-    default=60.0,
-    help="Seconds for which a new CA is in every caBundle before it issues certificates.",
-)
-@click.option(
-    "--registration",
-    type=PATH,
-    help="File with the webhook configurations as they were installed. Replicas report if the configurations in the "
-    "cluster differ from the file. With --certificate-secret they also keep the caBundles up to date.",
-)
-@click.option(
-    "--registries",
-    type=PATH,
-    help="File that lists the registries in which images are looked up, in the background. No others are queried.",
-)
-@click.option(
-    "--registry-credentials",
-    type=PATH,
-    help="File with credentials for the registries, in the format of Docker's config.json. Read again when it changes.",
-)
-@click.option(
-    "--image-results", metavar="NAMESPACE/NAME", help="ConfigMap in which the replicas share the results of look-ups."
-)
-@click.option(
-    "--quota-ledgers",
-    metavar="NAMESPACE",
-    help="Namespace in which the replicas keep the ledgers of quotas. Without it, pods cannot be counted. With "
-    "--inventory, ledgers are kept in memory.",
-)
-@click.option(
-    "--quota-in-flight-seconds",
-    type=click.FloatRange(5, 3600),
-    default=90.0,
-    help="Longest time in seconds from the answer about a pod until the API server has stored the pod: its "
-    "--request-timeout plus a margin. A pod that is never created counts against its quotas for this long.",
-)
-@click.option(
-    "--quota-names",
-    type=click.Choice(["own", "none"]),
-    default="own",
-    help="What a refusal says about a full quota. own: its usage, and the largest pods in the namespace of the refused "
-    "pod. none: only the limit, because whoever reaches the port can send a pod of any namespace.",
-)
-@click.option(
-    "--audit-status",
-    metavar="NAMESPACE/NAME",
-    help="ConfigMap with the status of the last audit of the cluster, which the metrics show.",
-)
-@click.option(
-    "--warning-events",
-    is_flag=True,
-    help="Write warnings about pods that controllers make into Events on the controllers, at most 20 a minute.",
-)
-@click.option(
-    "--policy-objects",
-    metavar="NAMESPACE",
-    help="Show people the policies of their namespaces in objects (kubectl get gpupolicies). A label of the objects is "
-    "this namespace; name the namespace of the installation.",
-)
-@click.option("--client-ca", type=PATH, help="Answer only clients with a certificate of this CA (PEM).")
-@click.option(
-    "--client-name",
-    "client_names",
-    envvar="GPU_POLICY_SERVE_CLIENT_NAME",
-    multiple=True,
-    help="Answer only client certificates with this common name or DNS name. Needs --client-ca; repeatable.",
-)
-@click.option("--host", default="0.0.0.0", help="Address to listen on.")  # noqa: S104  # a server in a pod
-@click.option("--port", type=click.IntRange(1, 65535), default=8443, help="Port to listen on.")
-@click.option(
-    "--decision-seconds",
-    type=click.FloatRange(0.1, 30),
-    default=2.0,
-    help="CPU seconds that one decision may take. A longer decision ends with an error, and failurePolicy decides.",
-)
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(1, 65535),
-    help="Port that serves only /metrics. Without it, /metrics is served on --port.",
-)
-@click.option(
-    "--threads", type=click.IntRange(1, 64), default=16, help="Threads for large requests, and for requests that wait."
-)
-@click.option(
-    "--drain-seconds",
-    type=click.FloatRange(0, 300),
-    default=0.0,
-    help="On SIGTERM, seconds between becoming unready and closing the port.",
-)
-@click.option(
-    "--idle-seconds",
-    type=click.FloatRange(1, 3600),
-    default=120.0,
-    help="Seconds after which an unused connection is closed. Choose more than the 90 of the API server, and less than "
-    "the limit of any proxy in between.",
-)
-@click.option(
-    "--namespace-series",
-    type=click.IntRange(0, 10_000),
-    default=200,
-    help="Most namespaces with metrics of their own; all others are counted together.",
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    help="Lowest level of messages that are logged.",
-)
-def serve(**options: Any) -> None:
+@click.command()
+@takes(ServeSettings)
+def serve(settings: ServeSettings) -> None:
     """Answer the API server over TLS until SIGTERM.
 
     Without --inventory and --kubeconfig the facts come from the cluster that the process runs in.
@@ -403,10 +338,6 @@ def serve(**options: Any) -> None:
     from webhook.server.process import ServerSettings
     from webhook.server.process import serve as run_server
 
-    try:
-        settings = ServeSettings(**options)
-    except ValueError as error:
-        fail(str(error))
     logs.configure(settings.log_level)
     run_apart(partial(check, settings))
     check_source_of_facts(settings.inventory, settings.kubeconfig)

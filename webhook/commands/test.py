@@ -3,55 +3,44 @@
 import logging
 import re
 import sys
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import click
 
 from webhook.commands.inputs import console, fail, warn
-from webhook.commands.options import PATH, STRICT, examples
+from webhook.commands.options import Strict, argument, option, takes
 
 
-@click.command(epilog=examples("test policies/tests", "test policies/tests --run quota -v"))
-@click.argument("directory", type=PATH, metavar="DIR|FILE")
-@click.option(
-    "--policies",
-    type=PATH,
-    help="Directory of policies for tests that name none. Without it, the nearest directory above the test that has a "
-    "_default.yaml.",
-)
-@click.option(
-    "--inventory",
-    type=PATH,
-    help="File with facts about the cluster, for tests that name none. Without it, nothing is known about the cluster.",
-)
-@click.option(
-    "--run",
-    "pattern",
-    envvar="GPU_POLICY_TEST_RUN",
-    default="",
-    show_default=False,
-    metavar="REGEX",
-    help="Run only cases whose name matches.",
-)
-@click.option(
-    "--junit",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Also write the results to this file, as JUnit XML.",
-)
-@click.option("--quiet", "-q", is_flag=True, help="Print only the cases that failed, and the totals.")
-@click.option("--verbose", "-v", is_flag=True, help="Also print what happens to each resource.")
-@STRICT
-def test(
-    directory: Path,
-    policies: Path | None,
-    inventory: Path | None,
-    pattern: str,
-    junit: Path | None,
-    quiet: bool,
-    verbose: bool,
-    strict: bool,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TestOptions(Strict):
+    directory: Path = argument(metavar="DIR|FILE")
+    policies: Path | None = option(
+        "Directory of policies for tests that name none. Without it, the nearest directory above the test that has a "
+        "_default.yaml."
+    )
+    inventory: Path | None = option(
+        "File with facts about the cluster, for tests that name none. Without it, nothing is known about the cluster."
+    )
+    pattern: str = option(
+        "Run only cases whose name matches.",
+        "",
+        "--run",
+        envvar="GPU_POLICY_TEST_RUN",
+        show_default=False,
+        metavar="REGEX",
+    )
+    junit: Path | None = option(
+        "Also write the results to this file, as JUnit XML.", type=click.Path(path_type=Path, dir_okay=False)
+    )
+    quiet: bool = option("Print only the cases that failed, and the totals.", None, "-q")
+    verbose: bool = option("Also print what happens to each resource.", None, "-v")
+
+
+@click.command()
+@takes(TestOptions)
+def test(asked: TestOptions) -> None:
     """Run the tests of policies in FILE or below DIR.
 
     Tests are files of kind GPUPolicyTest.
@@ -63,25 +52,25 @@ def test(
     from webhook.yaml_files.file_errors import FileErrors
 
     try:
-        wanted = re.compile(pattern)
+        wanted = re.compile(asked.pattern)
     except re.error as error:
-        fail(f"--run {pattern}: not a regular expression: {error}")
+        fail(f"--run {asked.pattern}: not a regular expression: {error}")
     logging.getLogger("gpu_policy.quota").addHandler(logging.NullHandler())  # its messages are about replicas
     try:
         results = run(
-            directory,
-            PolicyTestInputs(policies, inventory),
+            asked.directory,
+            PolicyTestInputs(asked.policies, asked.inventory),
             lambda name: wanted.search(name) is not None,
-            None if strict else cache(warn),  # once for each message: several cases may name one file
+            None if asked.strict else cache(warn),  # once for each message: several cases may name one file
         )
     except FileErrors as errors:
         fail(str(errors))
-    render_text(results, console(), verbose - quiet)
-    if junit is not None:
+    render_text(results, console(), asked.verbose - asked.quiet)
+    if asked.junit is not None:
         try:
-            junit.write_text(render_junit(results), encoding="utf-8")
+            asked.junit.write_text(render_junit(results), encoding="utf-8")
         except OSError as error:
-            fail(f"--junit {junit}: cannot be written: {error.strerror}")
+            fail(f"--junit {asked.junit}: cannot be written: {error.strerror}")
     if not results.files:
-        fail(f"--run {pattern}: no case has a name that matches; leave --run out to run all cases")
+        fail(f"--run {asked.pattern}: no case has a name that matches; leave --run out to run all cases")
     sys.exit(results.exit_status)

@@ -3,8 +3,8 @@
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +17,7 @@ from webhook.commands.inputs import (
     server_of,
     server_of_file,
 )
-from webhook.commands.options import INVENTORY, OUTPUT, POLICIES, cluster_options, examples
+from webhook.commands.options import Cluster, InventoryFile, Policies, Printed, option, takes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,26 +30,15 @@ if TYPE_CHECKING:
 _PAUSE_SECONDS = 5.0
 
 
-@click.command(
-    epilog=examples(
-        "top --inventory examples/cluster.yaml", "top -n team-vision --inventory examples/cluster.yaml -o json"
-    )
-)
-@click.option("--namespace", "-n", help="Only this namespace [default: all].")
-@cluster_options
-@INVENTORY
-@POLICIES
-@click.option("--watch", "-w", is_flag=True, help="Show it again every five seconds, until Ctrl-C.")
-@OUTPUT
-def top(
-    namespace: str | None,
-    kubeconfig: str | None,
-    context: str | None,
-    inventory: Path | None,
-    policies: Path,
-    watch: bool,
-    output: str,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TopOptions(Cluster, InventoryFile, Policies, Printed):
+    namespace: str | None = option("Only this namespace [default: all].", None, "-n")
+    watch: bool = option("Show it again every five seconds, until Ctrl-C.", None, "-w")
+
+
+@click.command()
+@takes(TopOptions)
+def top(asked: TopOptions) -> None:
     """Show which GPUs are used and free, and what is gated, waiting, refused or excepted.
 
     Used is what pods on nodes have, gated what a queue holds back, waiting what has no node yet. Refused are objects
@@ -60,23 +49,23 @@ def top(
     """
     from webhook.model.accelerators import BUILT_IN
 
-    refuse_two_sources(inventory, is_cluster_named=bool(kubeconfig or context))
+    refuse_two_sources(asked.inventory, is_cluster_named=bool(asked.kubeconfig or asked.context))
     server: Gets
-    if inventory is None:
-        server, accelerators = server_of(kubeconfig, context), BUILT_IN
+    if asked.inventory is None:
+        server, accelerators = server_of(asked.kubeconfig, asked.context), BUILT_IN
     else:
-        known = load_policies(policies)
-        server, accelerators = server_of_file(inventory, known), known.accelerators
+        known = load_policies(asked.policies)
+        server, accelerators = server_of_file(asked.inventory, known), known.accelerators
     while True:
-        found, quotas = _look(server, namespace or "", accelerators)
-        if output != "text":
-            print_document(found, output)
+        found, quotas = _look(server, asked.namespace or "", accelerators)
+        if asked.output != "text":
+            print_document(found, asked.output)
         else:
             screen = console()
-            if watch:
+            if asked.watch:
                 screen.clear()
-            _print(found, quotas, screen, names_namespaces=namespace is None)
-        if not watch:
+            _print(found, quotas, screen, names_namespaces=asked.namespace is None)
+        if not asked.watch:
             return
         try:
             time.sleep(_PAUSE_SECONDS)

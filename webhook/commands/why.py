@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from webhook.commands.inputs import (
     server_of,
     server_of_file,
 )
-from webhook.commands.options import INVENTORY, OUTPUT, PATH, cluster_options, examples
+from webhook.commands.options import Cluster, InventoryFile, Printed, argument, option, takes
 
 if TYPE_CHECKING:
     from webhook.kubernetes.api_server import ApiServer
@@ -27,38 +28,23 @@ if TYPE_CHECKING:
 _RULES = "which rules the policies of gpu-policy have for the namespace"
 
 
-@click.command(
-    epilog=examples(
-        "why waiting -n team-vision --inventory examples/cluster.yaml --policies policies",
-        "why job/refused -n team-notebooks --inventory examples/cluster.yaml -o json",
+@dataclass(frozen=True, kw_only=True)
+class WhyOptions(Cluster, InventoryFile, Printed):
+    target: str = argument(metavar="POD|WORKLOAD")
+    namespace: str | None = option(
+        "Namespace of the pod or workload [default: the namespace of the kubeconfig's context, or default].", None, "-n"
     )
-)
-@click.argument("target", metavar="POD|WORKLOAD")
-@click.option(
-    "--namespace",
-    "-n",
-    help="Namespace of the pod or workload [default: the namespace of the kubeconfig's context, or default].",
-)
-@cluster_options
-@INVENTORY
-@click.option("--policies", type=PATH, help="Directory of policy files [default: the policies of the installation].")
-@click.option(
-    "--installation",
-    default="gpu-policy/gpu-policy",
-    metavar="NAMESPACE/NAME",
-    help="Namespace and name of the webhook's Deployment, which says where the policies are.",
-)
-@OUTPUT
-def why(
-    target: str,
-    namespace: str | None,
-    kubeconfig: str | None,
-    context: str | None,
-    inventory: Path | None,
-    policies: Path | None,
-    installation: str,
-    output: str,
-) -> None:
+    policies: Path | None = option("Directory of policy files [default: the policies of the installation].")
+    installation: str = option(
+        "Namespace and name of the webhook's Deployment, which says where the policies are.",
+        "gpu-policy/gpu-policy",
+        metavar="NAMESPACE/NAME",
+    )
+
+
+@click.command()
+@takes(WhyOptions)
+def why(asked: WhyOptions) -> None:
     """Explain why a pod or workload does not run: one reason, its evidence, and what to do.
 
     POD|WORKLOAD is a name, such as train-0, or kind/name, such as job/train, deploy/api or pytorchjob/train. The rights
@@ -73,27 +59,27 @@ def why(
     from webhook.why.gathering import explain, policies_of_installation
     from webhook.why.targets import TargetError
 
-    refuse_two_sources(inventory, is_cluster_named=bool(kubeconfig or context))
-    kubeconfig = kubeconfig or os.environ.get("KUBECONFIG")
-    place = installation.partition("/")
+    refuse_two_sources(asked.inventory, is_cluster_named=bool(asked.kubeconfig or asked.context))
+    kubeconfig = asked.kubeconfig or os.environ.get("KUBECONFIG")
+    place = asked.installation.partition("/")
     if not (place[0] and place[2]) or "/" in place[2]:
-        fail(f"--installation is {installation}; write NAMESPACE/NAME, such as gpu-policy/gpu-policy")
-    known = None if policies is None else load_policies(policies)
+        fail(f"--installation is {asked.installation}; write NAMESPACE/NAME, such as gpu-policy/gpu-policy")
+    known = None if asked.policies is None else load_policies(asked.policies)
     server: ApiServer | InventoryServer
     unknown: PolicySet | MissingAnswer
-    if inventory is not None:
-        server, namespace = server_of_file(inventory, known), namespace or "default"
+    if asked.inventory is not None:
+        server, namespace = server_of_file(asked.inventory, known), asked.namespace or "default"
         unknown = MissingAnswer("get", "configmaps", "", _RULES, "an inventory has no policies; name --policies")
     else:
-        server = cluster = server_of(kubeconfig, context)
-        namespace = namespace or namespace_of(kubeconfig, context)
+        server = cluster = server_of(kubeconfig, asked.context)
+        namespace = asked.namespace or namespace_of(kubeconfig, asked.context)
         unknown = known or policies_of_installation(cluster, place[0], place[2])
     try:
-        answer = explain(server, target, namespace, known or unknown)
+        answer = explain(server, asked.target, namespace, known or unknown)
     except (TargetError, ApiServerError) as error:
         fail(str(error))
-    if output != "text":
-        print_document(answer.to_json(), output)
+    if asked.output != "text":
+        print_document(answer.to_json(), asked.output)
     else:
         print_answer(answer)
 
