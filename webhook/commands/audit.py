@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from webhook.why.waiting_pods import WaitingPods
 
 
-@dataclass(frozen=True, kw_only=True)
 class AuditOptions(SourceOptions, Policies, Strict):
     """Raises ValueError where options contradict each other."""
 

@@ -1,16 +1,14 @@
 """The command `gpu-policy certs`: makes a CA and a serving certificate."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from webhook.commands.inputs import echo, fail
-from webhook.commands.options import argument, option, takes
+from webhook.commands.options import Options, argument, option, takes
 
 
-@dataclass(frozen=True, kw_only=True)
-class CertsOptions:
+class CertsOptions(Options):
     directory: Path = argument()
     names: tuple[str, ...] = option(
         "DNS name or IP address of the server; repeatable.",

@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,13 +13,23 @@ import click
 from webhook.commands.cuda_plan import plan
 from webhook.commands.inputs import (
     background_of,
-    console,
     echo,
     fail,
     load_policies,
     print_document,
+    print_line,
 )
-from webhook.commands.options import Facts, ImageResults, PolicyOf, Printed, Registries, argument, option, takes
+from webhook.commands.options import (
+    Facts,
+    ImageResults,
+    Options,
+    PolicyOf,
+    Printed,
+    Registries,
+    argument,
+    option,
+    takes,
+)
 from webhook.model.accelerators import BUILT_IN, Accelerators
 
 if TYPE_CHECKING:
@@ -32,7 +42,6 @@ if TYPE_CHECKING:
     from webhook.model.node import NodePool
 
 
-@dataclass(frozen=True, kw_only=True)
 class NodesOptions(Facts, PolicyOf, Printed):
     @property
     def known(self) -> "_OfPolicy":
@@ -48,7 +57,6 @@ class NodesOptions(Facts, PolicyOf, Printed):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckOptions(NodesOptions, Registries, ImageResults):
     image: str | None = argument(required=False)
     env: tuple[str, ...] = option("Environment variable of the container; repeatable.", metavar="NAME=VALUE")
@@ -67,8 +75,7 @@ class CheckOptions(NodesOptions, Registries, ImageResults):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class DocsOptions:
+class DocsOptions(Options):
     policies: Path | None = option(
         "Directory of policies; the rows of its _cuda.yaml are printed with the built-in ones."
     )
@@ -114,9 +121,8 @@ def check(asked: CheckOptions) -> None:
     variables = tuple(map(_variable, asked.env))
     question = Question(asked.image or "", variables, *node, asked.cuda_compat)
     knowledge = Knowledge(known.mapping, ask([question.image]) if ask is not None else {}, known.tables)
-    if has_cluster and not is_one_node:
-        sys.exit(_answer_by_kind(question, knowledge, asked.kinds(known), asked.output))
-    sys.exit(_answer(question, knowledge, asked.output))
+    kinds = asked.kinds(known) if has_cluster and not is_one_node else None
+    sys.exit(_answer(question, knowledge, kinds, asked.output))
 
 
 @cuda.command()
@@ -147,36 +153,28 @@ def nodes(asked: NodesOptions) -> None:
     from webhook.audit.node_kinds import render_kinds
 
     kinds = asked.kinds(asked.known)
-    if asked.output != "text":
-        print_document([kind.to_json() for kind in kinds], asked.output)
-    else:
-        render_kinds(kinds, console())
+    asked.show([kind.to_json() for kind in kinds], partial(render_kinds, kinds))
 
 
-def _answer(question: "Question", knowledge: "Knowledge", output: str) -> int:
-    need, offer = knowledge.need(question), question.offer(knowledge.tables)
-    answer = knowledge.fit(question, need, offer)
+def _answer(question: "Question", knowledge: "Knowledge", kinds: "list[NodeKind] | None", output: str) -> int:
+    """Print the verdicts for kinds of nodes, or without them for the node of the question; returns the exit status."""
+    need, tables = knowledge.need(question), knowledge.tables
+    offers = [question.offer(tables)] if kinds is None else [kind.offer for kind in kinds]
+    answers = [knowledge.fit(question, need, offer) for offer in offers]
+    status = max((answer.exit_status for answer in answers), default=0)
     if output != "text":
-        print_document(answer.to_json(), output)
-        return answer.exit_status
-    _print_verdict(answer, question.image, _needs(need))
-    _print_remedy(question.image, need, [(answer, offer)], knowledge.tables)
-    return answer.exit_status
-
-
-def _answer_by_kind(question: "Question", knowledge: "Knowledge", kinds: "list[NodeKind]", output: str) -> int:
-    need = knowledge.need(question)
-    found = [(kind, knowledge.fit(question, need, kind.offer)) for kind in kinds]
-    status = max((answer.exit_status for _, answer in found), default=0)
-    if output != "text":
-        print_document([{**answer.to_json(), **kind.to_json()} for kind, answer in found], output)
+        of_kinds = [{**one.to_json(), **kind.to_json()} for one, kind in zip(answers, kinds or (), strict=False)]
+        print_document(answers[0].to_json() if kinds is None else of_kinds, output)
         return status
-    _print(f"{question.image} {_needs(need)}", "")
-    for kind, answer in found:
-        _print_verdict(answer, str(kind))
-    if not found:
-        _print("no node with an NVIDIA GPU is known")
-    _print_remedy(question.image, need, [(answer, kind.offer) for kind, answer in found], knowledge.tables)
+    if kinds is None:
+        _print_verdict(answers[0], question.image, _needs(need))
+    else:
+        print_line(f"{question.image} {_needs(need)}")
+        for kind, answer in zip(kinds, answers, strict=True):
+            _print_verdict(answer, str(kind))
+        if not kinds:
+            print_line("    no node with an NVIDIA GPU is known")
+    _print_remedy(question.image, need, answers, offers, tables)
     return status
 
 
@@ -192,11 +190,10 @@ _HINT = "Say what it needs, under images: in a policy or by --env CUDA_VERSION=.
 
 
 def _print_verdict(answer: "ImageFit", title: str, *lines: str) -> None:
-    _print(title, f"{answer.verdict:<{_WIDTH}}", _STYLES[answer.verdict])
-    for line in (*lines, answer.reason):
-        _print(line)
-    if answer.gate in _GATES:
-        _print(f"the container toolkit's own check: {_GATES[answer.gate]}")
+    print_line((f"{answer.verdict:<{_WIDTH}}", _STYLES[answer.verdict]), (title, "bold"))
+    gate = (f"the container toolkit's own check: {_GATES[answer.gate]}",) if answer.gate in _GATES else ()
+    for line in (*lines, answer.reason, *gate):
+        print_line(f"    {line}")
 
 
 def _needs(need: "Need") -> str:
@@ -207,22 +204,15 @@ def _needs(need: "Need") -> str:
     return f"needs {'CUDA of an unknown version' if need.kind == 'cuda' else 'no CUDA'}: {need.evidence}"
 
 
-def _print_remedy(image: str, need: "Need", answers: "Sequence[tuple[ImageFit, Offer]]", tables: "CudaTables") -> None:
+def _print_remedy(
+    image: str, need: "Need", answers: "Sequence[ImageFit]", offers: "Sequence[Offer]", tables: "CudaTables"
+) -> None:
     from webhook.cuda.cuda_messages import remedy_for
 
-    if {answer.verdict for answer, _ in answers} == {"incompatible"}:
-        _print(remedy_for(image, need, [offer for _, offer in answers], tables) + ".")
+    if {answer.verdict for answer in answers} == {"incompatible"}:
+        print_line(f"    {remedy_for(image, need, offers, tables)}.")
     elif need.kind == "unknown":
-        _print(_HINT)
-
-
-def _print(text: str, head: str = "    ", style: str = "") -> None:
-    from rich.text import Text
-
-    from webhook.outcome import printable
-
-    line = Text(head, style=style or "not bold").append(printable(text), style="bold" if style else "")
-    console().print(line, soft_wrap=True)
+        print_line(f"    {_HINT}")
 
 
 def _answer_batch(batch: str, policy: "_OfPolicy", ask: "Ask | None") -> int:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 PLAN_FORMATS = ("text", "json", "html", "markdown", "sarif")
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanOptions(SourceOptions, ImageResults):
     """Raises ValueError where options contradict each other."""
 

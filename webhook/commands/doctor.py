@@ -1,16 +1,15 @@
 """The command `gpu-policy doctor`: checks an installation."""
 
 import sys
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 
-from webhook.commands.inputs import console, print_document, server_of
+from webhook.commands.inputs import server_of
 from webhook.commands.options import Cluster, Printed, option, takes
 
 
-@dataclass(frozen=True, kw_only=True)
 class DoctorOptions(Cluster, Printed):
     namespace: str = option("Namespace of the webhook.", "gpu-policy", "-n")
     name: str = option("Name of the release.", "gpu-policy")
@@ -33,8 +32,5 @@ def doctor(asked: DoctorOptions) -> None:
 
     place = Place(asked.namespace, asked.name, asked.dry_run_namespace, asked.policies)
     report = examine(Installation(DoctorCluster(server_of(asked.kubeconfig, asked.context)), place))
-    if asked.output != "text":
-        print_document(to_json(report, place), asked.output)
-    else:
-        render_text(report, console())
+    asked.show(to_json(report, place), partial(render_text, report))
     sys.exit(report.exit_status)

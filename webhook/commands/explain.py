@@ -1,14 +1,17 @@
 """The command `gpu-policy explain`: what a rule promises, as docs/rules.md has it."""
 
-from dataclasses import dataclass
+import re
+from typing import TYPE_CHECKING
 
 import click
 
-from webhook.commands.inputs import console, echo, fail, print_document
+from webhook.commands.inputs import echo, fail
 from webhook.commands.options import Printed, argument, takes
 
+if TYPE_CHECKING:
+    from rich.console import Console
 
-@dataclass(frozen=True, kw_only=True)
+
 class ExplainOptions(Printed):
     rule: str | None = argument(required=False)
 
@@ -25,31 +28,23 @@ def explain(asked: ExplainOptions) -> None:
     from webhook.rules import RULES
     from webhook.rules_page.page_of_rules import overview, rule_page
 
-    rule, output = asked.rule, asked.output
-
-    def plain(name: str) -> str:
-        return name.lower().replace("-", "").replace("_", "")
-
-    found = [one for one in RULES if rule is None or plain(one.key) == plain(rule)]
+    rule, keys = asked.rule, {one.key.lower(): one for one in RULES}
+    found = list(RULES) if rule is None else [keys[key] for key in [re.sub("[-_]", "", rule.lower())] if key in keys]
     if not found:
         similar = hint(rule or "", [one.key for one in RULES])
         fail(f"there is no rule {cut(rule or '')}; `gpu-policy explain` lists all{similar}")
-    if output != "text":
-        shown = [
-            {
-                "rule": one.key,
-                "promise": one.promise,
-                "without": one.problem,
-                "settings": rule_schema(one)["properties"],
-            }
-            for one in found
-        ]
-        print_document(shown if rule is None else shown[0], output)
-        return
+    documents = [
+        {"rule": one.key, "promise": one.promise, "without": one.problem, "settings": rule_schema(one)["properties"]}
+        for one in found
+    ]
     text = overview() if rule is None else rule_page(found[0]).strip()
-    if not (screen := console()).is_terminal:
-        echo(text)
-        return
+    asked.show(documents if rule is None else documents[0], lambda screen: _print(text, screen))
+
+
+def _print(text: str, screen: "Console") -> None:
     from rich.markdown import Markdown
 
-    screen.print(Markdown(text))
+    if screen.is_terminal:
+        screen.print(Markdown(text))
+    else:
+        echo(text)

@@ -98,6 +98,21 @@ def echo(text: str, *, is_error: bool = False) -> None:
     click.echo(text, err=is_error, nl=not text.endswith("\n"))
 
 
+WHOLE: Any = {"no_wrap": True, "overflow": "ignore", "crop": False}
+"""How rich prints a line whole, however long it is."""
+
+
+def print_line(*parts: str | tuple[str, str], wraps: bool = True) -> None:
+    """Print one line of texts, each alone or with its style. Without `wraps` it can be copied whole."""
+    from rich.text import Text
+
+    from webhook.outcome import printable
+
+    named = ((one, "") if isinstance(one, str) else one for one in parts)
+    text = Text.assemble(*((printable(part), style) for part, style in named))
+    console().print(text, **({"soft_wrap": True} if wraps else WHOLE))
+
+
 def as_yaml(document: str) -> str:
     """A document in JSON as YAML."""
     import yaml

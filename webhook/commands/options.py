@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import Field, dataclass, field, fields
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform, get_args, get_origin
 
 import click
 
-from webhook.commands.inputs import as_yaml, console, fail, server_of
+from webhook.commands.inputs import as_yaml, console, fail, print_document, server_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +31,17 @@ def argument(**how: Any) -> Any:
     return field(metadata={"names": (), **how})
 
 
-def takes(kind: type[Any]) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option, argument))
+class Options:
+    """What the command line says to a command: each subclass is a frozen dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
+def takes(kind: type[Options]) -> Callable[[Callable[[Any], None]], Callable[..., None]]:
     """The command gets the options and arguments of a class, and is called with an object of it.
 
     If the class raises ValueError, because options contradict each other, its message is printed: exit status 2.
@@ -46,7 +56,8 @@ def takes(kind: type[Any]) -> Callable[[Callable[[Any], None]], Callable[..., No
                 fail(str(error))
             command(asked)
 
-        for one in sorted(fields(kind), key=lambda one: one.name in kind.__annotations__):  # its own stand first
+        own_first = sorted(fields(kind), key=lambda one: one.name not in kind.__annotations__)
+        for one in reversed(own_first):
             _declare(one)(called)
         return called
 
@@ -69,13 +80,11 @@ def _declare(one: Field[Any]) -> Callable[[Callable[..., None]], Callable[..., N
     return click.option(*names, *(() if own else (f"--{one.name.replace('_', '-')}",)), one.name, **how)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Policies:
+class Policies(Options):
     policies: Path = option("Directory of policy files.", Path("policies"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class InventoryFile:
+class InventoryFile(Options):
     inventory: Path | None = option(
         "File with facts about the cluster: the output of "
         "`kubectl get nodes,namespaces,runtimeclasses,priorityclasses,pods -A -o yaml`, with `deviceclasses`, "
@@ -84,13 +93,11 @@ class InventoryFile:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class Facts(InventoryFile):
     kubeconfig: Path | None = option("Kubeconfig of the cluster from which facts are read.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cluster:
+class Cluster(Options):
     """One cluster: see `inputs.server_of`."""
 
     kubeconfig: str | None = option(
@@ -99,21 +106,25 @@ class Cluster:
     context: str | None = option("Context in the kubeconfig.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Printed:
+class Printed(Options):
     output: str = option("Format of standard output.", "text", "-o", type=click.Choice(["text", "json", "yaml"]))
 
+    def show(self, document: Any, show_text: Callable[["Console"], object]) -> None:
+        """Print the document, or as text what `show_text` prints of it."""
+        if self.output == "text":
+            show_text(console())
+        else:
+            print_document(document, self.output)
 
-@dataclass(frozen=True, kw_only=True)
-class Strict:
+
+class Strict(Options):
     strict: bool = option(
         "Treat a key that stands twice in one map of a manifest as an error. Without it, the last value counts, as in "
         "kubectl, and a warning names both lines."
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Registries:
+class Registries(Options):
     """For commands that may ask registries."""
 
     resolve: bool = option("Look the images up in their registries now.")
@@ -142,16 +153,14 @@ class Registries:
             fail(str(error))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ImageResults:
+class ImageResults(Options):
     image_results: str | None = option(
         "ConfigMap in which the replicas share the results of look-ups; the results of this command are added.",
         metavar="NAMESPACE/NAME",
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class PolicyOf:
+class PolicyOf(Options):
     """For commands that may use the policy of one namespace."""
 
     policies: Path | None = option(
@@ -160,7 +169,6 @@ class PolicyOf:
     namespace: str = option("Namespace whose policy applies.", "default", "-n")
 
 
-@dataclass(frozen=True, kw_only=True)
 class SourceOptions(Registries, InventoryFile):
     """Which objects a command looks at, in files or in a cluster, and what it writes, and where."""
 

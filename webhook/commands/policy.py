@@ -1,36 +1,32 @@
 """The commands of `gpu-policy policy`: policy files are checked, shown and documented."""
 
 import os
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from webhook.commands.inputs import echo, fail, load_policies, print_document
-from webhook.commands.options import Policies, Printed, argument, option, takes
+from webhook.commands.options import Options, Policies, Printed, argument, option, takes
 
 
-@dataclass(frozen=True, kw_only=True)
 class CheckOptions(Policies):
     directory: Path | None = argument(required=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ShowOptions(Policies, Printed):
     namespace: str = argument()
     changed: bool = option("Only what differs from the built-in defaults, with file and line.")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExceptionsOptions(Policies, Printed):
     expiring: str | None = option(
         "Only exceptions that end within this time, such as 14d or 12h, and have not ended yet.", metavar="TIME"
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class SchemaOptions:
+class SchemaOptions(Options):
     kind: str = option(
         "Kind of the files that is printed.",
         "GPUPolicy",
@@ -38,8 +34,7 @@ class SchemaOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class InitOptions:
+class InitOptions(Options):
     """What may be asked has an answer `otherwise`, which --yes takes."""
 
     mode: str = option(
@@ -105,17 +100,12 @@ def show(asked: ShowOptions) -> None:
 
     policies, namespace = load_policies(asked.policies), asked.namespace
     if not asked.changed:
-        if asked.output != "text":
-            print_document(effective_policy(policies, namespace), asked.output)
-        else:
-            echo(explain(policies, namespace))
+        asked.show(effective_policy(policies, namespace), lambda _: echo(explain(policies, namespace)))
         return
     found = changes(policies, namespace, asked.policies)
-    if asked.output != "text":
-        rows = ((key, one.plain(), {"file": one.file, "line": one.line}) for key, one in found.items())
-        print_document([{"key": key, "value": value, **place} for key, value, place in rows], asked.output)
-    else:
-        echo(explain_changes(policies, namespace, found))
+    rows = ((key, one.plain(), {"file": one.file, "line": one.line}) for key, one in found.items())
+    document = [{"key": key, "value": value, **place} for key, value, place in rows]
+    asked.show(document, lambda _: echo(explain_changes(policies, namespace, found)))
 
 
 @policy.command()

@@ -1,14 +1,13 @@
 """The command `gpu-policy quota`: prints the usage of GPU quotas."""
 
-from dataclasses import dataclass
+from functools import partial
 
 import click
 
-from webhook.commands.inputs import console, echo, fail, inventory_of, load_policies, print_document, server_of
+from webhook.commands.inputs import echo, fail, inventory_of, load_policies, server_of
 from webhook.commands.options import Cluster, InventoryFile, Policies, Printed, argument, takes
 
 
-@dataclass(frozen=True, kw_only=True)
 class QuotaOptions(Cluster, InventoryFile, Policies, Printed):
     namespace: str | None = argument(required=False)
 
@@ -38,12 +37,11 @@ def quota(asked: QuotaOptions) -> None:
             found = quota_report.quotas_of_objects(quota_objects(cluster, asked.namespace))
         except UnavailableError as error:
             fail(f"{error}; {error.remedy}" if error.remedy else str(error))
-    if asked.output != "text":
-        print_document([one.to_json() for one in found], asked.output)
-    elif found:
-        quota_report.render(found, console(), names_namespaces=asked.namespace is None)
-    else:
+    if not found and asked.output == "text":
         echo(_nothing(asked.namespace, is_counted=asked.inventory is not None))
+        return
+    render = partial(quota_report.render, found, names_namespaces=asked.namespace is None)
+    asked.show([one.to_json() for one in found], render)
 
 
 def _nothing(namespace: str | None, *, is_counted: bool) -> str:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from webhook.commands.inputs import background_of, console, load_policies, manif
 from webhook.commands.options import Facts, Policies, Strict, argument, option, takes
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReviewOptions(Policies, Facts, Strict):
     paths: tuple[str, ...] = argument(nargs=-1, required=True, metavar="FILE|DIR|- ...")
     namespace: str = option("Namespace of objects that name none.", "default", "-n")

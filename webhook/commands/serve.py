@@ -10,7 +10,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, cast
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("gpu_policy")
 
 
-@dataclass(frozen=True, kw_only=True)
 class ServeSettings(Policies, Facts):
     """The options by their parameters. Raises ValueError, which names the options, where they contradict each other."""
 

@@ -3,7 +3,6 @@
 import logging
 import re
 import sys
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from webhook.commands.inputs import console, fail, warn
 from webhook.commands.options import Strict, argument, option, takes
 
 
-@dataclass(frozen=True, kw_only=True)
 class TestOptions(Strict):
     directory: Path = argument(metavar="DIR|FILE")
     policies: Path | None = option(

@@ -3,20 +3,13 @@
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.commands.inputs import (
-    console,
-    load_policies,
-    print_document,
-    refuse_two_sources,
-    server_of,
-    server_of_file,
-)
+from webhook.commands.inputs import console, load_policies, print_line, refuse_two_sources, server_of, server_of_file
 from webhook.commands.options import Cluster, InventoryFile, Policies, Printed, option, takes
 
 if TYPE_CHECKING:
@@ -30,7 +23,6 @@ if TYPE_CHECKING:
 _PAUSE_SECONDS = 5.0
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopOptions(Cluster, InventoryFile, Policies, Printed):
     namespace: str | None = option("Only this namespace [default: all].", None, "-n")
     watch: bool = option("Show it again every five seconds, until Ctrl-C.", None, "-w")
@@ -58,13 +50,9 @@ def top(asked: TopOptions) -> None:
         server, accelerators = server_of_file(asked.inventory, known), known.accelerators
     while True:
         found, quotas = _look(server, asked.namespace or "", accelerators)
-        if asked.output != "text":
-            print_document(found, asked.output)
-        else:
-            screen = console()
-            if asked.watch:
-                screen.clear()
-            _print(found, quotas, screen, names_namespaces=asked.namespace is None)
+        if asked.watch and asked.output == "text":
+            console().clear()
+        asked.show(found, partial(_print, found, quotas, names_namespaces=asked.namespace is None))
         if not asked.watch:
             return
         try:
@@ -90,6 +78,11 @@ def _look(server: "Gets", namespace: str, accelerators: "Accelerators") -> "tupl
     from webhook.why.reading import EVENTS, ClusterReader
     from webhook.why.workload_reasons import is_our_refusal
 
+    rows: dict[str, dict[str, Any]] = {}
+
+    def row(name: str) -> dict[str, Any]:
+        return rows.setdefault(name, {**dict.fromkeys(_WAYS, Fraction(0)), "refused": [], "exceptions": []})
+
     reader = ClusterReader(server)
     facts, faults = read_facts(server, accelerators)
     claims = reader.items(reader.find(GROUP, CLAIM), namespace, "")
@@ -98,36 +91,39 @@ def _look(server: "Gets", namespace: str, accelerators: "Accelerators") -> "tupl
     for pod in StaticPods(raws, accelerators=accelerators, claims=claims, known=facts).seen():
         way = "used" if pod.node or pod.requests else "gated" if pod.is_gated else "waiting"
         pods[pod.namespace, way].append(pod)
-    gpus = {key: _gpus(found, accelerators) for key, found in pods.items()}
+    for (name, way), found in pods.items():
+        row(name)[way] = _gpus(found, accelerators)
+    for event in reader.items(EVENTS, namespace, "whose pods were refused", selector="type=Warning"):
+        about = " ".join(text(event, "involvedObject", key) for key in ("kind", "name"))
+        if is_our_refusal(event) and about not in (refused := row(text(event, "metadata", "namespace"))["refused"]):
+            refused.append(about)
     quota, effective = (reader.find("gpupolicy.dev", kind) for kind in ("GPUQuota", "EffectiveGPUPolicy"))
     quotas = quotas_of_objects(reader.items(quota, namespace, "how much of the GPU quotas is used"))
-    policies = reader.items(effective, namespace, "which exceptions there are")
-    excepted = {text(one, "metadata", "namespace"): listed(one, "status", "exceptions") for one in policies}
-    refused: defaultdict[str, set[str]] = defaultdict(set)
-    for event in reader.items(EVENTS, namespace, "whose pods were refused", selector="type=Warning"):
-        if is_our_refusal(event):
-            of = (text(event, "involvedObject", key) for key in ("kind", "name"))
-            refused[text(event, "metadata", "namespace")].add(" ".join(of))
-    knows = {
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    for one in reader.items(effective, namespace, "which exceptions there are"):
+        if held := [each for each in listed(one, "status", "exceptions") if text(each, "until") >= today]:
+            row(text(one, "metadata", "namespace"))["exceptions"] += held
+    known = {
         **dict.fromkeys(_WAYS, not reader.is_missing("list", "pods", namespace)),
         "refused": not reader.is_missing("list", "events", namespace),
         "exceptions": effective is not None and not reader.is_missing("list", str(effective), namespace),
     }
-    rows: list[dict[str, Any]] = []
-    for name in sorted({one for one, _ in pods} | excepted.keys() | refused.keys()):
-        row: dict[str, Any] = {way: number(gpus.get((name, way), Fraction(0))) for way in _WAYS}
-        row |= {"refused": sorted(refused[name]), "exceptions": list(excepted.get(name, ()))}
-        if any(one not in ("0", []) for one in row.values()):
-            rows.append({"namespace": name, **{key: value for key, value in row.items() if knows[key]}})
-    total = {way: sum((one for key, one in gpus.items() if key[1] == way), Fraction(0)) for way in _WAYS}
-    found: dict[str, Any] = {way: number(one) for way, one in total.items() if knows[way]}
-    if facts.knows_nodes() and not namespace and knows["used"]:
-        on_nodes = sum((one.physical for one in capacity_of(facts.cluster, accelerators)), Fraction(0))
-        found |= {"onNodes": number(on_nodes), "free": number(max(on_nodes - total["used"], Fraction(0)))}
-    found |= {key: sum(len(one[key]) for one in rows) for key in ("refused", "exceptions") if knows[key]}
-    missing = [{"message": str(one)} for one in (*reader.missing, *faults)]
-    parts = {"quotas": [one.to_json() for one in quotas], "namespaces": rows, "missing": missing}
-    return {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUTop", **found, **parts}, quotas
+    keys = [key for key, is_known in known.items() if is_known]
+    totals = {key: sum((one[key] if key in _WAYS else len(one[key]) for one in rows.values()), 0) for key in keys}
+    if facts.knows_nodes() and not namespace and known["used"]:
+        totals["onNodes"] = sum(one.physical for one in capacity_of(facts.cluster, accelerators))
+        totals["free"] = max(totals["onNodes"] - totals["used"], 0)
+    return {
+        "apiVersion": "gpupolicy.dev/v1alpha1",
+        "kind": "GPUTop",
+        **{key: one if key in ("refused", "exceptions") else number(Fraction(one)) for key, one in totals.items()},
+        "quotas": [one.to_json() for one in quotas],
+        "namespaces": [
+            {"namespace": name, **{key: number(one[key]) if key in _WAYS else one[key] for key in keys}}
+            for name, one in sorted(rows.items())
+        ],
+        "missing": [{"message": str(one)} for one in (*reader.missing, *faults)],
+    }, quotas
 
 
 def _gpus(pods: "Iterable[GpuPod]", accelerators: "Accelerators") -> Fraction:
@@ -145,22 +141,18 @@ def _gpus(pods: "Iterable[GpuPod]", accelerators: "Accelerators") -> Fraction:
 def _print(
     found: Mapping[str, Any], quotas: "list[ReportedQuota]", screen: "Console", *, names_namespaces: bool
 ) -> None:
-    from rich.text import Text
-
     from webhook.audit import quota_report
     from webhook.audit.reports.as_text import table
 
-    words = {"onNodes": "GPUs on nodes", "refused": "refused", "exceptions": "exceptions"}
-    shown = ("onNodes", "used", "free", "gated", "waiting", "refused", "exceptions")
-    head = ", ".join(f"{found[key]} {words.get(key, key)}" for key in shown if key in found)
-    screen.print(Text(head or "nothing is known", style="bold"), soft_wrap=True)
+    keys = ("onNodes", "used", "free", "gated", "waiting", "refused", "exceptions")
+    head = ", ".join(f"{found[key]} {'GPUs on nodes' if key == 'onNodes' else key}" for key in keys if key in found)
+    print_line((head or "nothing is known", "bold"))
     quota_report.render(quotas, screen, names_namespaces=names_namespaces)
-    columns = [key for key in ("namespace", *shown) if any(one.get(key) for one in found["namespaces"])]
-    rows = [[_cell(one.get(key, "")) for key in columns] for one in found["namespaces"]]
-    if rows:
+    columns = [key for key in ("namespace", *keys) if any(one.get(key) for one in found["namespaces"])]
+    if rows := [[_cell(one[key]) for key in columns] for one in found["namespaces"]]:
         screen.print(table([key.upper() for key in columns], rows))
     for one in found["missing"]:
-        screen.print(Text(f"Not known: {one['message']}", style="dim"), soft_wrap=True)
+        print_line((f"Not known: {one['message']}", "dim"))
 
 
 def _cell(value: Any) -> Any:

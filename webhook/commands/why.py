@@ -2,21 +2,12 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from webhook.commands.inputs import (
-    console,
-    fail,
-    load_policies,
-    print_document,
-    refuse_two_sources,
-    server_of,
-    server_of_file,
-)
+from webhook.commands.inputs import fail, load_policies, print_line, refuse_two_sources, server_of, server_of_file
 from webhook.commands.options import Cluster, InventoryFile, Printed, argument, option, takes
 
 if TYPE_CHECKING:
@@ -28,7 +19,6 @@ if TYPE_CHECKING:
 _RULES = "which rules the policies of gpu-policy have for the namespace"
 
 
-@dataclass(frozen=True, kw_only=True)
 class WhyOptions(Cluster, InventoryFile, Printed):
     target: str = argument(metavar="POD|WORKLOAD")
     namespace: str | None = option(
@@ -78,41 +68,28 @@ def why(asked: WhyOptions) -> None:
         answer = explain(server, asked.target, namespace, known or unknown)
     except (TargetError, ApiServerError) as error:
         fail(str(error))
-    if asked.output != "text":
-        print_document(answer.to_json(), asked.output)
-    else:
-        print_answer(answer)
+    asked.show(answer.to_json(), lambda _: print_answer(answer))
 
 
 def print_answer(answer: "Answer") -> None:
     """The reason, the remedy, the evidence and what could not be read, in this order."""
-    from rich.text import Text
-
     from webhook.model.wording import counted, ended
-    from webhook.outcome import printable
     from webhook.why.explanation import ReasonCode
 
-    screen = console()
-
     def line(text: str, style: str = "") -> None:
-        screen.print(Text(f"  {printable(text)}", style=style), soft_wrap=True)
-
-    def command(text: str) -> None:  # to be copied in one piece
-        screen.print(Text(f"    {printable(text)}"), no_wrap=True, overflow="ignore", crop=False)
+        print_line((f"  {text}", style))
 
     found = answer.explanation
     is_grave = found.code.rank <= ReasonCode.UNSCHEDULABLE.rank
     style = "green" if found.code.is_good else "bold red" if is_grave else "yellow"
-    screen.print(
-        Text(f"{answer.object.title}: ", style="bold").append(found.code, style=f"not bold {style}"), soft_wrap=True
-    )
+    print_line((f"{answer.object.title}: ", "bold"), (found.code, style))
     for text in ended(found.message).splitlines():
         line(text)
     if found.remedy:
         what, *commands = found.remedy.splitlines()
         line(f"What to do: {what if commands else ended(what)}")
         for each in commands:
-            command(each)
+            print_line(f"    {each}", wraps=False)
     if len(answer.pods) > 1:
         line("Pods:")
         for one in answer.pods:
