@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from webhook.commands.cuda_plan import plan
-from webhook.commands.inputs import (
-    background_of,
-    echo,
-    fail,
-    load_policies,
-    print_document,
-    print_line,
-)
+from webhook.commands.inputs import background_of, echo, fail, load_policies, print_document, print_line
 from webhook.commands.options import (
     Facts,
     ImageResults,
@@ -178,12 +171,7 @@ def _answer(question: "Question", knowledge: "Knowledge", kinds: "list[NodeKind]
     return status
 
 
-_STYLES = {
-    "compatible": "green",
-    "incompatible": "bold red",
-    "forward-compat-only": "bold yellow",
-    "unknown": "yellow",
-}
+_STYLES = {"compatible": "green", "incompatible": "bold red", "forward-compat-only": "bold yellow", "unknown": "yellow"}
 _WIDTH = max(map(len, _STYLES)) + 2
 _GATES = {"pass": "lets it start", "fail": "refuses to start it (before version 1.18, or in legacy mode)"}
 _HINT = "Say what it needs, under images: in a policy or by --env CUDA_VERSION=..., or ask its registry with --resolve."

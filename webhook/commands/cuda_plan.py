@@ -167,11 +167,7 @@ def _identity(document: "Document", namespace: str) -> tuple[str, ...]:
 
 
 def _changed(
-    facts: "ClusterFacts",
-    policies: "PolicySet",
-    asked: PlanOptions,
-    now: datetime,
-    drivers: "list[Document]",
+    facts: "ClusterFacts", policies: "PolicySet", asked: PlanOptions, now: datetime, drivers: "list[Document]"
 ) -> "ChangedCluster":
     """The cluster with what --set, --retire, --add and driver objects say; exits with status 2 and every mistake."""
     from webhook.facts.driver_objects import OF_SNAPSHOT, driver_object_from
