@@ -36,6 +36,8 @@ START_TIMEOUT = 60.0
 def main() -> int:
     """Show every example; the exit status is 0 when each got an answer."""
     console = Console(highlight=False, soft_wrap=True)
+    if sys.stderr.isatty():
+        print("The webhook starts, which takes some seconds.", file=sys.stderr)
     with tempfile.TemporaryDirectory() as directory, _server(Path(directory)) as client:
         for file in sorted(EXAMPLES.glob("[0-9]*.yaml")):
             _show(file, client, console)

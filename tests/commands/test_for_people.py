@@ -226,7 +226,7 @@ def test_top_shows_gpus_in_use_and_what_waits_for_them(tmp_path: Path) -> None:
     assert [one["name"] for one in vision["exceptions"]] == ["late"]
     assert {one["quota"]: one["gpus"]["used"] for one in found["quotas"]}["team-vision"] == "10"
     text = gpu_policy("top", *CLUSTER, "--policies", tmp_path).stdout
-    assert text.startswith("8 GPUs on nodes, 6 used, 2 free, 1 gated, 4 waiting, 1 refused, 1 exceptions\n")
+    assert text.startswith("8 GPUs on nodes, 6 used, 2 free, 1 gated, 4 waiting, 1 refused, 1 exception\n")
     assert f"late until {SOON}" in text
 
 

@@ -205,6 +205,30 @@ def test_an_audit_of_the_cluster_gives_the_same_reasons_for_all_that_is_pending(
         assert found["pods"] == {"count": 1, "names": ["train-0"]}
 
 
+def test_a_cluster_in_a_file_is_explained_and_shown_as_the_cluster_itself(
+    site: Installation, stages: Callable[..., Stage], tmp_path: Path
+) -> None:
+    stage, file = stages(), tmp_path / "cluster.json"
+    targets = [stage.make(CASES[name]) for name in ("GPUs in use", "a refused Job")]
+    answers = [why(site, target, "-n", stage.namespace) for target in targets]
+    kinds = "nodes,runtimeclasses,priorityclasses,pods,jobs,deployments,replicasets,events"
+    file.write_text(site.plane.kubectl("get", kinds, "-A", "-o", "json").stdout)
+    sources = {"cluster": ("--kubeconfig", site.plane.kubeconfig), "file": ("--inventory", file)}
+    for target, answer in zip(targets, answers, strict=True):
+        done = gpu_policy(
+            "why", target, "-n", stage.namespace, *sources["file"], "--policies", site.policies, "-o", "json"
+        )
+        assert {**json.loads(done.stdout), "evidence": []} == {**answer, "evidence": []}
+    shown = {
+        name: json.loads(gpu_policy("top", *source, "--policies", site.policies, "-o", "json").stdout)
+        for name, source in sources.items()
+    }
+    keys = ("used", "gated", "waiting", "refused", "onNodes", "free")
+    assert {key: shown["file"][key] for key in keys} == {key: shown["cluster"][key] for key in keys}
+    (row,) = (one for one in shown["cluster"]["namespaces"] if one["namespace"] == stage.namespace)
+    assert (row["waiting"] != "0", row["refused"]) == (True, ["Job train"])
+
+
 def test_without_policies_those_of_the_installation_count(site: Installation, stages: Callable[..., Stage]) -> None:
     """They are read from the ConfigMap that its Deployment mounts; without one the answer says what is not known."""
     stage, home = stages(), stages("release")

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from webhook.commands.inputs import server_of
-from webhook.commands.options import Cluster, Printed, option, takes
+from webhook.commands.options import OneCluster, Printed, option, takes
 
 
-class DoctorOptions(Cluster, Printed):
+class DoctorOptions(OneCluster, Printed):
     namespace: str = option("Namespace of the webhook.", "gpu-policy", "-n")
     name: str = option("Name of the release.", "gpu-policy")
     dry_run_namespace: str = option("Namespace in which the doctor creates GPU pods as dry runs.", "default")

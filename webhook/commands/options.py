@@ -97,7 +97,7 @@ class Facts(InventoryFile):
     kubeconfig: Path | None = option("Kubeconfig of the cluster from which facts are read.")
 
 
-class Cluster(Options):
+class OneCluster(Options):
     """One cluster: see `inputs.server_of`."""
 
     kubeconfig: str | None = option(

@@ -11,7 +11,7 @@ from webhook.commands.inputs import echo, fail, load_policies, print_document
 from webhook.commands.options import Options, Policies, Printed, argument, option, takes
 
 
-class CheckOptions(Policies):
+class CheckedDirectory(Policies):
     directory: Path | None = argument(required=False)
 
 
@@ -65,8 +65,8 @@ def policy() -> None:
 
 
 @policy.command()
-@takes(CheckOptions)
-def check(asked: CheckOptions) -> None:
+@takes(CheckedDirectory)
+def check(asked: CheckedDirectory) -> None:
     """Check the policy files of a directory.
 
     Prints every mistake in them.

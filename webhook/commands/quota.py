@@ -5,10 +5,10 @@ from functools import partial
 import click
 
 from webhook.commands.inputs import echo, fail, inventory_of, load_policies, server_of
-from webhook.commands.options import Cluster, InventoryFile, Policies, Printed, argument, takes
+from webhook.commands.options import InventoryFile, OneCluster, Policies, Printed, argument, takes
 
 
-class QuotaOptions(Cluster, InventoryFile, Policies, Printed):
+class QuotaOptions(OneCluster, InventoryFile, Policies, Printed):
     namespace: str | None = argument(required=False)
 
 

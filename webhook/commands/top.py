@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.commands.inputs import console, load_policies, print_line, refuse_two_sources, server_of, server_of_file
-from webhook.commands.options import Cluster, InventoryFile, Policies, Printed, option, takes
+from webhook.commands.options import InventoryFile, OneCluster, Policies, Printed, option, takes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PAUSE_SECONDS = 5.0
 
 
-class TopOptions(Cluster, InventoryFile, Policies, Printed):
+class TopOptions(OneCluster, InventoryFile, Policies, Printed):
     namespace: str | None = option("Only this namespace [default: all].", None, "-n")
     watch: bool = option("Show it again every five seconds, until Ctrl-C.", None, "-w")
 
@@ -145,7 +145,8 @@ def _print(
     from webhook.audit.reports.as_text import table
 
     keys = ("onNodes", "used", "free", "gated", "waiting", "refused", "exceptions")
-    head = ", ".join(f"{found[key]} {'GPUs on nodes' if key == 'onNodes' else key}" for key in keys if key in found)
+    words = {"onNodes": "GPUs on nodes", "exceptions": "exception" if found.get("exceptions") == 1 else "exceptions"}
+    head = ", ".join(f"{found[key]} {words.get(key, key)}" for key in keys if key in found)
     print_line((head or "nothing is known", "bold"))
     quota_report.render(quotas, screen, names_namespaces=names_namespaces)
     columns = [key for key in ("namespace", *keys) if any(one.get(key) for one in found["namespaces"])]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from webhook.commands.inputs import fail, load_policies, print_line, refuse_two_sources, server_of, server_of_file
-from webhook.commands.options import Cluster, InventoryFile, Printed, argument, option, takes
+from webhook.commands.options import InventoryFile, OneCluster, Printed, argument, option, takes
 
 if TYPE_CHECKING:
     from webhook.kubernetes.api_server import ApiServer
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _RULES = "which rules the policies of gpu-policy have for the namespace"
 
 
-class WhyOptions(Cluster, InventoryFile, Printed):
+class WhyOptions(OneCluster, InventoryFile, Printed):
     target: str = argument(metavar="POD|WORKLOAD")
     namespace: str | None = option(
         "Namespace of the pod or workload [default: the namespace of the kubeconfig's context, or default].", None, "-n"
