@@ -54,4 +54,4 @@ class ReportCluster:
 
     @staticmethod
     def _paths(form: Format) -> list[str]:
-        return [f"/apis/{form.api}/{plural}" for plural in (form.plural, form.cluster_plural)]
+        return [f"/apis/{form.api}/{plural}" for plural in (form.plural(), form.plural(is_of_cluster=True))]

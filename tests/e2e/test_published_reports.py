@@ -155,7 +155,7 @@ def test_reports_of_others_are_never_touched(site: ReportCluster, namespaces: Na
         ("", "polr-kyverno"): {"app.kubernetes.io/managed-by": "kyverno"},
     }
     for (namespace, name), labels in theirs.items():
-        kind = form.kind if namespace else form.cluster_kind
+        kind = form.kind if namespace else f"Cluster{form.kind}"
         raw = {"apiVersion": form.api, "kind": kind, "metadata": {"name": name, "labels": labels}}
         assert site.plane.raw("POST", path(form, namespace), raw)[0] == 201
     before = site.versions(POLICY_REPORTS)

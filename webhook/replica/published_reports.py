@@ -158,7 +158,7 @@ def content_of(raw: Mapping[str, Any]) -> str:
 
 def path(form: Format, namespace: str | None, name: str = "") -> str:
     """The path of the objects of a namespace, of cluster-scoped objects (empty), of all (None), or of one object."""
-    plural = form.cluster_plural if namespace == "" else form.plural
+    plural = form.plural(is_of_cluster=namespace == "")
     return path_of(f"/apis/{form.api}", plural, namespace=namespace or None, name=name)
 
 
@@ -201,7 +201,7 @@ def publish(
     chosen = next(iter(known), None) if kind is ReportKind.AUTO else kind
     if chosen is not None and chosen not in known:
         form = FORMATS[chosen]
-        fault = f"the cluster does not know {form.plural} of {form.api}; install their CRDs, or use --publish auto"
+        fault = f"the cluster does not know {form.plural()} of {form.api}; install their CRDs, or use --publish auto"
         return PublishedReports(errors=(fault,))
     name, namespace = (NAME, "") if place is None else (place.name, place.namespace)
     naming = Naming(name, labels_of(namespace))
@@ -231,4 +231,4 @@ def _is_served(server: ApiServer, form: Format) -> bool:
             return False
         raise
     names = {one.get("name") for one in resources if isinstance(one, dict)} if isinstance(resources, list) else set()
-    return {form.plural, form.cluster_plural} <= names
+    return {form.plural(), form.plural(is_of_cluster=True)} <= names

@@ -73,28 +73,22 @@ def _quoted(text: str, safe: str = "") -> str:
 
 _LONGEST = 1024
 """Characters that GitHub allows in a description."""
-_MODES = (
-    "Each rule has a mode in the policy of a namespace: enforce injects or refuses, warn says in a warning what it "
-    "would do, audit only records it, disabled does nothing. `gpu-policy policy show NAMESPACE` prints what applies to "
-    "a namespace and where it comes from."
-)
 
 
 def _described(key: str, report: AuditReport) -> dict[str, Any]:
     """The descriptor of a rule: its promise, what goes wrong without it, and the docstring of its module."""
-    rule = next((rule for rule in RULES if rule.key == key), None)
+    rule = None if report.subject is not None else next((rule for rule in RULES if rule.key == key), None)
     short, *texts = report_wording.rule_texts(key, report)
     full = next(filter(None, texts), short)
-    story = _MODES if report.subject is None else full
-    if report.subject is None and rule is not None:
-        text = (sys.modules[rule.settings.__module__].__doc__ or rule.promise).strip()
-        story = "\n\n".join(" ".join(paragraph.split()) for paragraph in (*text.split("\n\n"), _MODES))
+    story = full if rule is None else sys.modules[rule.settings.__module__].__doc__ or full
     return {
         "id": key,
         "name": key[:255],
         "shortDescription": {"text": short[:_LONGEST]},
         "fullDescription": {"text": full[:_LONGEST]},
-        "help": {"text": story},
+        "help": {
+            "text": "\n\n".join(" ".join(paragraph.split()) for paragraph in story.split("\n\n")).strip() or short
+        },
         "defaultConfiguration": {"level": "error"},
         "properties": {"tags": ["gpu", "kubernetes"], "precision": "very-high", "problem.severity": "error"},
     }

@@ -65,19 +65,7 @@ def _head(report: AuditReport, console: Console) -> None:
     what = "a cluster" if report.is_of_cluster else "manifests"
     _line(f"Audit of {what} with policies from {report.directory} ({report.hash[:12]})", console, "bold")
     _line(f"at {report_wording.moment(report.created)}", console, "dim")
-    counts = report.counts
-    numbers = {
-        "pods": counts.pods,
-        "workloads": counts.workloads,
-        **({"resource claims": counts.claims} if counts.claims else {}),
-        "other objects": counts.others,
-        **({"never sent to the webhook": counts.unsent} if counts.unsent else {}),
-        "would be refused": counts.refused,
-        "would only be warned about": counts.warned,
-        "would be completed": counts.completed,
-        "could not be read": len(report.errors),
-    }
-    console.print(table(("", ""), list(numbers.items())))
+    _line(f"{report_wording.total(report)}.", console)
 
 
 def _entries(section: Section, console: Console) -> None:
@@ -100,9 +88,9 @@ def _line(text: str, console: Console, style: str = "", depth: int = 0) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
-    """A table with numbers aligned to the right and long texts folded. If all heads are empty, there is no head."""
+    """A table with numbers aligned to the right and long texts folded."""
     rows = list(rows)
-    made = Table(box=_RULED, pad_edge=True, show_header=any(columns), show_edge=False, collapse_padding=True)
+    made = Table(box=_RULED, pad_edge=True, show_edge=False, collapse_padding=True)
     for index, column in enumerate(columns):
         is_number = all(isinstance(row[index], int) for row in rows)
         made.add_column(Text(column), justify="right" if is_number else "left", overflow="fold")

@@ -44,29 +44,18 @@ Raw = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One API of policy reports."""
+    """One API of policy reports. `has_source`: a report names its engine, as every result does."""
 
     api: str
     kind: str
-    plural: str
-    cluster_kind: str
-    cluster_plural: str
     has_source: bool
-    """Whether a report names its engine, as every result does."""
+
+    def plural(self, *, is_of_cluster: bool = False) -> str:
+        return f"{'cluster' if is_of_cluster else ''}{self.kind.lower()}s"
 
 
-POLICY_REPORTS = Format(
-    "wgpolicyk8s.io/v1alpha2",
-    "PolicyReport",
-    "policyreports",
-    "ClusterPolicyReport",
-    "clusterpolicyreports",
-    has_source=False,
-)
-OPEN_REPORTS = Format(
-    "openreports.io/v1alpha1", "Report", "reports", "ClusterReport", "clusterreports", has_source=True
-)
-
+POLICY_REPORTS = Format("wgpolicyk8s.io/v1alpha2", "PolicyReport", has_source=False)
+OPEN_REPORTS = Format("openreports.io/v1alpha1", "Report", has_source=True)
 
 RESULTS_OF_AN_OBJECT, BYTES_OF_AN_OBJECT, OBJECTS_OF_A_NAMESPACE = 500, 512 * 1024, 8
 """At most; etcd stores objects of up to 1.5 MiB."""
@@ -205,7 +194,7 @@ def _object(name: str, namespace: str, results: Sequence[Raw], form: Format, nam
     scope = {"scope": {"apiVersion": "v1", "kind": "Namespace", "name": namespace}} if namespace else {}
     return {
         "apiVersion": form.api,
-        "kind": form.kind if namespace else form.cluster_kind,
+        "kind": form.kind if namespace else f"Cluster{form.kind}",
         "metadata": {"name": name, **where, "labels": dict(naming.labels)},
         **({"source": SOURCE} if form.has_source else {}),
         **scope,
