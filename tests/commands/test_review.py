@@ -151,6 +151,29 @@ def test_pods_are_judged_with_the_group_that_the_cluster_has(
     assert ("pods of a PodGroup are counted one by one" in caplog.text) == (path == GROUP)
 
 
+def test_whether_a_model_fits_is_for_reports_and_not_for_the_webhook(here: Path) -> None:
+    raw = pod(2)
+    raw["spec"]["containers"][0]["command"] = ["vllm", "serve", "meta-llama/Llama-3.3-70B-Instruct", "-tp", "2"]
+    labels = {"nvidia.com/gpu.product": "NVIDIA-L4", "nvidia.com/gpu.memory": "23034"}
+    status = {"capacity": {"nvidia.com/gpu": "8", "cpu": "64", "memory": "512Gi"}}
+    (here / "llm.yaml").write_text(yaml.safe_dump(raw))
+    (here / "nodes.json").write_text(
+        json.dumps(
+            {
+                "kind": "List",
+                "items": [
+                    {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "l4", "labels": labels}, "status": status}
+                ],
+            }
+        )
+    )
+    inventory = ["llm.yaml", "--inventory", "nodes.json", "--policies", ROOT / "policies"]
+    said = "needs about 140 GB in 16 bits for its weights alone, and 2 L4 have 48 GB"
+    assert said in gpu_policy("review", *inventory, "-v").stdout
+    assert said in gpu_policy("audit", *inventory).stdout
+    assert said not in gpu_policy("review", *inventory).stdout
+
+
 def test_the_inventory_says_what_the_cluster_has(here: Path) -> None:
     def paths(*args: str) -> list[str]:
         return [operation["path"] for operation in review_json("good.yaml", *args)["items"][0]["patch"]]

@@ -134,6 +134,19 @@ def test_gpus_of_claims_count(requests, found):
     assert found is None or found in said[0]
 
 
+L4, H100 = ({"nvidia.com/gpu.product": name} for name in ("NVIDIA-L4", "NVIDIA-H100-80GB-HBM3"))
+
+
+@golden
+def test_weights_that_fit_on_no_gpus_are_for_reports(gpus, command, nodes, found):
+    classes = tuple([NodeClass({"l4": L4, "h100": H100}.get(one, {})) for one in nodes])
+    raw = pod(running(gpus, command, env={"MODEL_ID": "meta-llama/Llama-3.1-70B-Instruct"}))
+    (*others,) = [str(one) for one in judged(raw, Cluster(nodes=classes, is_thorough=True)) if "weights" in str(one)]
+    assert len(others) == (found is not None)
+    assert found is None or found in others[0]
+    assert [one for one in judged(raw, Cluster(nodes=classes)) if "weights" in str(one)] == []
+
+
 def test_every_row_says_where_it_was_read():
     assert [row.name for row in LAUNCHERS if not row.source] == []
 

@@ -309,3 +309,13 @@ def test_the_nodes_that_the_policy_keeps_a_pod_off_are_named_with_the_rule_and_i
         }
     }
     assert why(seen(raw), known).code is ReasonCode.FITS_NOWHERE
+
+
+def test_of_a_pod_that_crashes_it_is_said_what_its_command_wants_of_gpus() -> None:
+    raw = pod(2, nodeName="a", status={"phase": "Running", **waits("CrashLoopBackOff")})
+    raw["spec"]["containers"][0]["command"] = ["vllm", "serve", "meta-llama/Llama-3.1-405B-Instruct", "-tp", "4"]
+    clues = [one.message for one in why(seen(raw), ONE_NODE).evidence]
+    assert any("-tp 4 of vLLM needs 4 GPUs, and the container has 2" in one for one in clues)
+    assert any("needs about 810 GB in 16 bits" in one for one in clues)
+    raw["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    assert why(seen(raw), ONE_NODE).evidence == ()

@@ -139,7 +139,7 @@ class ObjectSource:
         """
         ledgers = Ledgers(LedgerContext(MemoryStore(), self.background.pods, groups=self.groups))
         moment = next((one for one in (now, self.now) if one is not None), time.time())
-        facts = self.background.facts.with_images(images)
+        facts = replace(self.background.facts.with_images(images), is_thorough=True)
         return ReviewContext(policies, facts, ledgers, moment, directory=directory, scalers=self.scalers)
 
 

@@ -15,6 +15,7 @@ from webhook.commands.options import Facts, Policies, Strict, argument, option, 
 class ReviewOptions(Policies, Facts, Strict):
     paths: tuple[str, ...] = argument(nargs=-1, required=True, metavar="FILE|DIR|- ...")
     namespace: str = option("Namespace of objects that name none.", "default", "-n")
+    verbose: bool = option("Also print what audits report and the webhook does not say.", None, "-v")
     output: str | None = option(
         "Format of standard output [default: text, at a terminal with diffs].",
         None,
@@ -39,6 +40,7 @@ def review(asked: ReviewOptions) -> None:
     background = background_of(asked.inventory, asked.kubeconfig, policy_set.accelerators)
     source = of_files(manifests_of(asked.paths, is_strict=asked.strict), asked.namespace, background)
     context = source.context(policy_set, str(asked.policies))
+    context = replace(context, facts=replace(context.facts, is_thorough=asked.verbose))
     context = replace(context, drivers=_judge(asked.inventory, asked.kubeconfig, background.facts.cluster))
     reviewed = review_objects.review(source.documents, asked.namespace, context)
     if asked.output in ("json", "yaml"):

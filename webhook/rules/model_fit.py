@@ -21,6 +21,8 @@ _BITS = 16
 _SIZE = re.compile(r"(?<![A-Za-z0-9.])([0-9]+(?:\.[0-9]+)?)b(?![a-z0-9])", re.IGNORECASE)
 _NEAR = 0.95
 """How much of what a name says a model has at the least: the names of sizes are rounded."""
+_NEAR_NAMES = 0.08
+"""How much the memory of a GPU may differ from what people call it, so that messages name that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +76,13 @@ def unfit(  # noqa: PLR0913, PLR0917  # what is loaded, and where
     largest, on = max(((size or 0, one) for size, one in sizes), key=lambda one: one[0])
     if weights[0] * _NEAR <= largest * gpus:
         return
-    called = catalogue.called(catalogue.models_at(on.labels))
+    models = catalogue.models_at(on.labels)
+    listed = catalogue.table.memory.get(next(iter(models)), 0) if len(models) == 1 else 0
+    each = listed if abs(listed * 1e9 - largest) < listed * 1e9 * _NEAR_NAMES else round(largest / 1e9)
+    called = catalogue.called(models)
     what = f"{gpus} {called}" if called else f"{gpus} of its GPUs"
     where = what if len(sizes) == 1 else f"the largest that it could get, {what},"
-    found = f"needs about {weights[0] / 1e9:.0f} GB in {weights[1]} bits for its weights alone, and {where} have"
+    found = f"needs about {weights[0] / 1e9:.0f} GB in {weights[1]} bits for its weights alone, and {where}"
+    have = f"{'has' if gpus == 1 else 'have'} {each * gpus} GB"
     remedy = "Request more or larger GPUs, or take a quantized model"
-    yield Advice(container.path, f"{model[0]} {found} {_gb(largest) * gpus} GB", remedy, follows_nodes=True)
-
-
-def _gb(size: int) -> int:
-    """Gigabytes as the names of GPUs have them: tables have GiB for these, and labels the bytes of the GPU."""
-    return size // 2**30 if size % 2**30 == 0 else round(size / 1e9)
+    yield Advice(container.path, f"{model[0]} {found} {have}", remedy, follows_nodes=True)

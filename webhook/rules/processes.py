@@ -9,6 +9,9 @@ Only what is written out counts: flags among the words of the command, variables
 `$(NAME)`, and shell scripts without conditions, loops, here-documents and computed values. Nothing is said of jobs that
 span nodes, unless the flags say what runs in each pod; of parts of GPUs; and of containers that may see GPUs which they
 did not request.
+
+`gpu-policy review -v`, `audit` and `why` also say of a model whose weights alone fit on no GPUs that the pod could get.
+Its size and format are those in the name that its publisher gave it.
 """
 
 import re
@@ -22,7 +25,7 @@ from typing import NamedTuple
 from webhook.gpus.gpu_shares import GPU, share_of
 from webhook.model.accelerators import DEVICE_CLASSES, Accelerator, Share, Vendor
 from webhook.model.claims import TOO_LARGE, Devices, claims_of
-from webhook.model.pod import Container, ContainerClaim, Pod
+from webhook.model.pod import Container, Pod
 from webhook.model.programs import LONGEST_LITERAL, MANY, literal
 from webhook.model.wording import counted
 from webhook.model.workloads.controllers import may_span_nodes
@@ -112,13 +115,6 @@ _IMAGES = {name: one for one in LAUNCHERS for name in one.images}
 _IMAGE = re.compile(rf"(?:^|/)({'|'.join(map(re.escape, sorted(_IMAGES)))})(?:[:@]|$)")
 
 
-class Gpus(NamedTuple):
-    """The whole GPUs that a container gets, at the least and at the most."""
-
-    least: int
-    most: int
-
-
 class Settings(TableSettings):
     """Settings of `processes`."""
 
@@ -135,12 +131,11 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
             started = [one for one in found if reads_all or (one.size is not None and one.size.number != count)]
         if started or container.sets_env(_VISIBLE):
             gpus = _own_gpus(container, pod, facts)
-            if gpus is not None:
-                yield from _of_devices(container, gpus)
-                for one in started:
-                    yield from _compared(one, gpus, container)
-                    if facts.is_thorough and one.model:
-                        yield from unfit(one.model, pod, container, gpus.most, facts, settings.catalogue)
+            yield from _of_devices(container, gpus) if gpus else ()
+            for one in started if gpus else ():
+                yield from _compared(one, gpus, container)
+                if facts.is_thorough and one.model:
+                    yield from unfit(one.model, pod, container, gpus, facts, settings.catalogue)
 
 
 def _words(container: Container) -> tuple[str, ...]:
@@ -149,8 +144,8 @@ def _words(container: Container) -> tuple[str, ...]:
     return container.words if image is None else (*_IMAGES[image[1]].runs[0].split(), *container.args)
 
 
-def _own_gpus(container: Container, pod: Pod, facts: Facts) -> Gpus | None:
-    """The GPUs that the container sees; None if they may be parts of GPUs, or others than it requests."""
+def _own_gpus(container: Container, pod: Pod, facts: Facts) -> int:
+    """The most GPUs that the container sees; 0 if they may be parts of GPUs, or others than it requests."""
     may_see_more = (
         container.is_privileged
         or container.sets_env(VARIABLE)
@@ -160,37 +155,24 @@ def _own_gpus(container: Container, pod: Pod, facts: Facts) -> Gpus | None:
         or any(requesting_devices(pod.annotations))
     )
     if may_see_more or container.unknown_classes or container.asks_gpu_attributes or pod.fractions:
-        return None
-    if not all(_is_whole(one.accelerator) for one in container.gpu_requests if one.count):
-        return None
+        return 0
     shares = [share_of(one.labels) for one in candidates(pod, facts)] if facts.divides_gpus() else []
-    if any(share.fault or share.part(GPU) != 1 for share in shares):
-        return None
-    claimed = _claimed(container, pod, facts) if container.claims else Gpus(0, 0)
-    if claimed is None or not container.gpu_count + claimed.most:
-        return None
-    return Gpus(container.gpu_count + claimed.least, container.gpu_count + claimed.most)
+    are_parts = any(share.fault or share.part(GPU) != 1 for share in shares)
+    if are_parts or not all(_is_whole(one.accelerator) for one in container.gpu_requests if one.count):
+        return 0
+    claims = {one.name: one for one in claims_of(pod.resource_claims)} if container.claims else {}
+    numbers = [0]
+    for name in {used.name for used in container.claims}:
+        requests = facts.claim(claims[name], pod.namespace) if name in claims else None
+        found = [[_number_of(one, pod, facts) for one in request] or [None] for request in requests or ((),)]
+        if requests == TOO_LARGE or any(None in request for request in found):
+            return 0
+        numbers += [max(filter(None, request), default=0) for request in found]
+    return container.gpu_count + sum(numbers)
 
 
 def _is_whole(gpu: Accelerator | None) -> bool:
     return gpu is not None and gpu.share is Share.WHOLE and gpu.vendor in (Vendor.NVIDIA, Vendor.AMD)
-
-
-def _claimed(container: Container, pod: Pod, facts: Facts) -> Gpus | None:
-    """The GPUs that the container gets by claims; None if nobody knows. It may use some requests of a claim alone."""
-    by_name = {one.name: one for one in claims_of(pod.resource_claims)}
-    least = most = 0
-    for name in {used.name for used in container.claims}:
-        requests = facts.claim(by_name[name], pod.namespace) if name in by_name else None
-        if requests is None or requests == TOO_LARGE:
-            return None
-        for request in requests:
-            numbers = [number for one in request if (number := _number_of(one, pod, facts)) is not None]
-            if len(numbers) < max(len(request), 1):
-                return None
-            least += min(numbers) if ContainerClaim(name) in container.claims else 0
-            most += max(numbers)
-    return Gpus(least, most)
 
 
 def _number_of(devices: Devices, pod: Pod, facts: Facts) -> int | None:
@@ -203,15 +185,12 @@ def _number_of(devices: Devices, pod: Pod, facts: Facts) -> int | None:
     return devices.number or None if _is_whole(gpu) and not is_part else None
 
 
-def _of_devices(container: Container, gpus: Gpus) -> Iterator[Advice]:
+def _of_devices(container: Container, gpus: int) -> Iterator[Advice]:
     """Advice about a list of GPUs for CUDA with one that the container does not have."""
     value = (dict(container.env).get(_VISIBLE) or "").replace(" ", "")
-    if (
-        _INDEXES.fullmatch(value)
-        and not container.requests_gpus_of(Vendor.AMD)
-        and max(map(int, value.split(","))) >= gpus.most
-    ):
-        numbers = "only GPU 0" if gpus.most == 1 else f"GPUs 0 to {gpus.most - 1}"
+    is_read = _INDEXES.fullmatch(value) and not container.requests_gpus_of(Vendor.AMD)
+    if is_read and max(map(int, value.split(","))) >= gpus:
+        numbers = "only GPU 0" if gpus == 1 else f"GPUs 0 to {gpus - 1}"
         found = f"is {value}, and the container has {numbers}; CUDA shows no GPU from the wrong number on"
         yield Advice(f"{container.path}.env[{_VISIBLE}]", found, "Remove the variable: the container sees its own GPUs")
 
@@ -313,32 +292,30 @@ def _flags(row: Launcher, arguments: Sequence[str]) -> dict[str, tuple[str, str]
     return found
 
 
-def _compared(started: Started, gpus: Gpus, container: Container) -> Iterator[Violation | Advice]:
+def _compared(started: Started, gpus: int, container: Container) -> Iterator[Violation | Advice]:
     """What is wrong with a number of GPUs or processes in a container with these GPUs."""
     row, size = started.row, started.size
-    if size is None:
+    is_more = size is not None and size.number > gpus >= row.fewest
+    is_less = row.is_idle and started.is_alone and size is not None and row.processes < size.number < gpus
+    if size is None or not (is_more or (is_less and not container.claims)):
         return
     flag = size.said[0].partition(" ")[0]
     part = "args" if any(flag in word for word in container.args) else "command"
     where = f"{container.path}.env[{flag}]" if flag == row.env else f"{container.path}.{part}"
     wanted, s = counted(size.number, "GPU"), "" if len(size.said) > 1 else "s"
-    is_more = size.number > gpus.most >= row.fewest
-    is_less = row.is_idle and started.is_alone and row.processes < size.number < gpus.least == gpus.most
-    if not is_more and not is_less:
-        return
     does = f"need{s} {wanted}" if row.is_certain else f"{'is' if s else 'are'} for {wanted}"
     does = f"start{s} {size.number} processes" if row.processes else does if is_more else f"use{s} {wanted}"
-    each = " in each pod" if size.is_of_each else ""
-    found = f"{' and '.join(size.said)} of {row.name} {does}{each}, and the container has {gpus.most}"
-    found += f" {'GPU' if gpus.most == 1 else 'GPUs'}" if row.processes else ""
+    found = f"{' and '.join(size.said)} of {row.name} {does}{' in each pod' if size.is_of_each else ''}"
+    found += f", and the container has {counted(gpus, 'GPU') if row.processes else gpus}"
+    remedy = f"{f'Set it to {gpus}' if s else 'Change them'}, or request {wanted}"
     if is_less:
         why = "with a GPU for each process, " if row.processes else ""
-        left = gpus.most - size.number
-        yield Advice(where, f"{found}; {why}{left} {'is' if left == 1 else 'are'} left idle", f"Request {wanted}")
-        return
-    remedy = f"{f'Set it to {gpus.most}' if s else 'Lower them'}, or request {wanted}"
-    found += "; on GPUs each process needs its own" if row.processes else ""
-    yield Violation(where, found, "", remedy) if row.is_certain else Advice(where, found, remedy)
+        left = f"{why}{gpus - size.number} {'is' if gpus - size.number == 1 else 'are'} left idle"
+        yield Advice(where, f"{found}; {left}", remedy if row.processes else f"Request {wanted}")
+    elif row.is_certain:
+        yield Violation(where, found, "", remedy)
+    else:
+        yield Advice(where, f"{found}; on GPUs each process needs its own" if row.processes else found, remedy)
 
 
 _SERVER = """\

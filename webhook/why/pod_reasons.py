@@ -1,10 +1,13 @@
 """One reason for a pod: detectors in the order of a pod's life. The first that has something to say decides."""
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 
+from webhook.engine.running_rules import violations
 from webhook.model.json_parts import listed, mapped, part, text
 from webhook.model.requirements import demand_of, is_extended
 from webhook.model.wording import counted, cut
+from webhook.rules import processes
 from webhook.why.explanation import Clue, Explanation, ReasonCode, by_command
 from webhook.why.held_back import after_quotas, entry_by_scheduler, gated, queued
 from webhook.why.observed import ObservedPod, Raw, condition, may_have_gpus
@@ -49,7 +52,20 @@ _TURNED_AWAY = ("UnexpectedAdmissionError", f"{_OUT_OF}nvidia.com/gpu")
 def why_pod(seen: ObservedPod) -> Explanation:
     """The dominant reason of a pod, with its evidence and a remedy."""
     found = (detect(seen) for detect in _DETECTORS)
-    return after_quotas(next(one for one in found if one is not None), seen).bounded
+    reason = after_quotas(next(one for one in found if one is not None), seen)
+    return reason.with_evidence(*_of_processes(reason.code, seen)).bounded
+
+
+_NEVER_READY = frozenset({ReasonCode.CRASHING, ReasonCode.FAILED, ReasonCode.NOT_READY})
+
+
+def _of_processes(code: ReasonCode, seen: ObservedPod) -> Iterator[Clue]:
+    """What the command of a pod that ended, or is not ready, says of GPUs that the pod does not have."""
+    policy, facts = seen.around.policy, seen.around.facts
+    if seen.pod is not None and policy is not None and facts is not None and code in _NEVER_READY:
+        own = [active for active in policy.validators if active.rule is processes.RULE]
+        for one in violations(seen.pod, own, replace(facts, is_thorough=True)):
+            yield Clue(one.field, one.message)
 
 
 def _unreadable(seen: ObservedPod) -> Explanation | None:
