@@ -31,7 +31,10 @@ SHOWN = [
 ]
 KINDS = {document["kind"].lower() for document in shipped()}
 KUBECTL = sorted({command for command in runbook.commands() if command.startswith("kubectl ")})
-OURS = sorted({found for command in runbook.commands() for found in re.findall(r"(?:^|\| )gpu-policy .*", command)})
+WRITTEN = re.compile(
+    r"`(gpu-policy [a-z][^`]*)`|^(?:   )?(?:\$ |.*\| )?(gpu-policy [a-z](?:\\\n|[^#\n])*)", re.MULTILINE
+)
+OURS = sorted({found[1] or found[2] for page in PAGES for found in WRITTEN.finditer((ROOT / page).read_text())})
 
 
 def anchor(heading: str) -> str:
@@ -103,12 +106,12 @@ def test_commands_name_what_is_installed() -> None:
 
 @pytest.mark.parametrize("command", OURS)
 def test_our_own_commands_and_their_options_exist(command: str) -> None:
-    words = shlex.split(command.removeprefix("| "))[1:]
+    words = shlex.split(command.partition(" | ")[0], comments=True)[1:]
     known: Any = main
     while words and words[0] in getattr(known, "commands", {}):
         known = known.commands[words.pop(0)]
     assert known is not main
-    options = {option for parameter in known.params for option in parameter.opts}
+    options = {option for parameter in known.params for option in parameter.opts} | {"--help"}
     assert {word for word in words if word.startswith("--")} <= options
 
 

@@ -135,7 +135,7 @@ def test_a_rule_is_explained_as_on_the_page_of_rules(written: str) -> None:
 
 
 def test_all_rules_are_listed_where_none_is_named() -> None:
-    assert "[`gpuLimits`](#gpulimits)" in gpu_policy("explain").stdout
+    assert "- `gpuLimits`: Containers request" in gpu_policy("explain").stdout
 
 
 def test_only_changes_are_shown_each_with_its_file(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def explain(asked: ExplainOptions) -> None:
     from webhook.model.wording import cut, hint
     from webhook.policy.schema import rule_schema
     from webhook.rules import RULES
-    from webhook.rules_page.page_of_rules import overview, rule_page
+    from webhook.rules_page.page_of_rules import rule_page
 
     rule, keys = asked.rule, {one.key.lower(): one for one in RULES}
     found = list(RULES) if rule is None else [keys[key] for key in [re.sub("[-_]", "", rule.lower())] if key in keys]
@@ -37,7 +37,8 @@ def explain(asked: ExplainOptions) -> None:
         {"rule": one.key, "promise": one.promise, "without": one.problem, "settings": rule_schema(one)["properties"]}
         for one in found
     ]
-    text = overview() if rule is None else rule_page(found[0]).strip()
+    listed = "\n".join(f"- `{one.key}`: {one.promise}" for one in found)
+    text = listed if rule is None else rule_page(found[0]).strip()
     asked.show(documents if rule is None else documents[0], lambda screen: _print(text, screen))
 
 

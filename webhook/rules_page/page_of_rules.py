@@ -59,7 +59,7 @@ def rules_reference(groups: Groups = GROUPS) -> str:
     """The text of docs/rules.md."""
     labels = [*sorted(IN_WORDS), *sorted(INSTANCE_TYPES, reverse=True)]
     parts = {
-        "rules": overview(groups),
+        "rules": _overview(groups),
         "settings of rules that mutate pods": _of_mutators(groups),
         "rules by group": "\n".join(_groups(groups)),
         "settings of workloads": _list_of_all(_part_of_policy("workloads")),
@@ -73,7 +73,7 @@ def rules_reference(groups: Groups = GROUPS) -> str:
     return _MARK.sub(lambda mark: parts[mark[1]], page)
 
 
-def overview(groups: Groups = GROUPS) -> str:
+def _overview(groups: Groups) -> str:
     """A list of all rules, in the order in which messages and patches name them."""
     return "".join(
         f"- **{title}**: {', '.join(f'[`{rule.key}`](#{rule.key.lower()})' for rule in rules)}\n"
