@@ -92,8 +92,8 @@ def commands() -> str:
     for record in [record for record, count in every.most_common() if count > 1]:
         shared.setdefault(_short(record), record)
     parts = [
-        "# Commands\n\nAn option may come from a variable, such as `GPU_POLICY_REVIEW_POLICIES`. As a plugin of "
-        "kubectl the program is called `kubectl gpu-policy`.\n\n## Options of several commands\n\n"
+        "# Commands\n\nAn option may come from a variable, such as `GPU_POLICY_REVIEW_POLICIES`. `--help` has examples. "
+        "As a plugin of kubectl the program is called `kubectl gpu-policy`.\n\n## Options of several commands\n\n"
         + _listed(shared.values())
     ]
     for path, (text, records) in found.items():
@@ -124,9 +124,7 @@ def _commands(
         yield path, (f"The same as `{place}`.", [])
         return
     usage = " ".join((path, *command.collect_usage_pieces(context)))
-    text, epilog = (inspect.cleandoc(part or "").replace("\b\n", "") for part in (command.help, command.epilog))
-    examples = "".join(f"$ {line.strip()}\n" for line in epilog.splitlines() if line.startswith("  "))
-    text += f"\n\n`{usage}`" + (examples and f"\n\n```console\n{examples}```")
+    text = f"{inspect.cleandoc(command.help or '')}\n\n`{usage}`".replace("\b\n", "")
     options = (one for one in command.get_params(context) if isinstance(one, click.Option) and "--help" not in one.opts)
     yield path, (text, [record for one in options if (record := one.get_help_record(context))])
     for name, one in getattr(command, "commands", {}).items():
