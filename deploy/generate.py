@@ -92,8 +92,8 @@ def commands() -> str:
     for record in [record for record, count in every.most_common() if count > 1]:
         shared.setdefault(_short(record), record)
     parts = [
-        "# Commands\n\nAn option may come from a variable, such as `GPU_POLICY_REVIEW_POLICIES`. `--help` has examples. "
-        "As a plugin of kubectl the program is called `kubectl gpu-policy`.\n\n## Options of several commands\n\n"
+        "# Commands\n\nAn option may come from a variable, such as `GPU_POLICY_REVIEW_POLICIES`. `--help` has "
+        "examples. As a plugin of kubectl the program is `kubectl gpu-policy`.\n\n## Options of several commands\n\n"
         + _listed(shared.values())
     ]
     for path, (text, records) in found.items():
