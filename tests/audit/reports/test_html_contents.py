@@ -41,22 +41,22 @@ def test_what_is_newly_refused_is_marked() -> None:
 @pytest.mark.parametrize(
     ("counts", "levels", "sentence"),
     [
-        pytest.param(Counts(3, 2, 0, 1), [Level.REFUSE], "1 of 5 pods and workloads would be refused", id="refused"),
+        pytest.param(Counts(3, 2, 0, 1), [Level.REFUSE], "1 of 5 objects would be refused", id="refused"),
         pytest.param(
             Counts(3, 0), [Level.REFUSE],
-            "None of 3 pods and workloads would be refused, but 1 other finding is a refusal",
+            "None of 3 objects would be refused, but 1 other finding is a refusal",
             id="a quota that is passed",
         ),
         pytest.param(
             Counts(2000, 0, 0, 0, 1500), [Level.WARN],
-            "None of 2,000 pods and workloads would be refused, 1,500 would get a warning", id="warned",
+            "None of 2,000 objects would be refused, 1,500 would get a warning", id="warned",
         ),
         pytest.param(
             Counts(3, 2, refused=2, claims=4), [Level.REFUSE],
-            "2 of 9 pods, workloads and resource claims would be refused", id="claims, too",
+            "2 of 9 objects would be refused", id="claims, too",
         ),
-        pytest.param(Counts(claims=1), [], "None of 1 resource claim would be refused", id="a claim alone"),
-        pytest.param(Counts(1), [], "None of 1 pod or workload would be refused", id="fine"),
+        pytest.param(Counts(claims=1), [], "None of 1 object would be refused", id="a claim alone"),
+        pytest.param(Counts(1), [], "None of 1 object would be refused", id="fine"),
         pytest.param(Counts(0, 0, 4), [], "No pod and no workload was looked at", id="others only"),
     ],
 )  # fmt: skip

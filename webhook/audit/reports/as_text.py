@@ -109,18 +109,13 @@ def summary(report: AuditReport, file: str) -> Iterator[str]:
 
     Each line begins with a word of ours, because runners of CI obey lines that begin in their own way.
     """
-    for key in (Level.REFUSE, Level.WARN, "errors"):
-        head = "could not be read" if key == "errors" else str(key)
-        for section in sections(report):
-            if section.key == key:
-                yield from _summed_up(head, section)
+    found = {section.key: section.rows for section in sections(report)}
+    for key, head in ((Level.REFUSE, "refuse"), (Level.WARN, "warn"), ("errors", "could not be read")):
+        rows = found.get(key, ())
+        for row in rows[:MOST_IN_A_LOG]:
+            text = ": ".join(str(cell) for cell in row[:4] if cell)
+            yield report_wording.shortened(f"{head}: {text}", _LONGEST)
+        if (more := len(rows) - MOST_IN_A_LOG) > 0:
+            yield f"{head}: {more:,} more, which the report has"
     yield f"{report_wording.total(report)}."
     yield printable(f"The report is in {file}.")
-
-
-def _summed_up(head: str, section: Section) -> Iterator[str]:
-    for row in section.rows[:MOST_IN_A_LOG]:
-        text = ": ".join(str(cell) for cell in row[:4] if cell)
-        yield report_wording.shortened(f"{head}: {text}", _LONGEST)
-    if (more := len(section.rows) - MOST_IN_A_LOG) > 0:
-        yield f"{head}: {more:,} more, which the report has"

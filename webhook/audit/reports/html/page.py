@@ -97,17 +97,6 @@ def render(report: AuditReport) -> str:
     )
 
 
-_DETAILS = {
-    "field": "Field",
-    "message": "Found",
-    "remedy": "Remedy",
-    "pods": "Pods",
-    "object": "Seen in",
-    "names": "Running",
-    "line": "Policy",
-    "mode": "Mode",
-    "source": "Source",
-}
 _MEANT_BY_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
@@ -122,7 +111,6 @@ def _as_data(rows: Sequence[Row], words: Mapping[str, str], *, folds: bool) -> s
         "levels": tuple(Level),
         "words": words,
         "folded": [Level.COMPLETE] if folds else [],
-        "details": _DETAILS,
         "columns": list(rows[0]) if rows else [],
         "texts": list(places),
         "rows": table,
@@ -132,14 +120,11 @@ def _as_data(rows: Sequence[Row], words: Mapping[str, str], *, folds: bool) -> s
 
 def _content_security_policy(script: str, style: str) -> str:
     """A policy that allows this script and this style only; `trusted-types` forbids them to make markup of texts."""
+    run, look = (f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in (script, style))
     return (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
+        f"default-src 'none'; script-src {run}; style-src {look}; base-uri 'none'; "
         "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
-
-
-def _hash(text: str) -> str:
-    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 @cache
@@ -189,14 +174,11 @@ def verdict(report: AuditReport) -> str:
         return report.subject.total
     counts = report.counts
     whole = counts.pods + counts.workloads + counts.claims
-    objects = f"{whole:,} {'pods and workloads' if whole != 1 else 'pod or workload'}"
-    if counts.claims:
-        objects = f"{whole:,} {'pods, workloads and resource claims' if whole != 1 else 'resource claim'}"
-    others = sum(1 for _ in report.at(Level.REFUSE))
+    objects = wording.counted(whole, "object")
     if counts.refused:
         return f"{counts.refused:,} of {objects} would be refused"
-    if others:
-        found = "1 other finding is a refusal" if others == 1 else f"{others:,} other findings are refusals"
+    if others := sum(1 for _ in report.at(Level.REFUSE)):
+        found = wording.counted(others, "other finding is a refusal", "other findings are refusals")
         return f"None of {objects} would be refused, but {found}"
     if counts.warned:
         return f"None of {objects} would be refused, {counts.warned:,} would get a warning"

@@ -6,6 +6,10 @@
   const CHUNK = 100; // rows that are made at a time
   const PLACE = "findings"; // id of the section, and the beginning of the fragment
   const CHOICES = ["namespace", "rule"]; // columns by which people choose
+  const DETAILS = {
+    field: "Field", message: "Found", remedy: "Remedy", pods: "Pods", object: "Seen in", names: "Running", line: "Policy", mode: "Mode",
+    source: "Source",
+  };
 
   function make(tag, properties = {}, ...children) {
     const node = document.createElement(tag);
@@ -138,7 +142,7 @@
 
     function detailsRow(row) {
       const list = make("dl");
-      for (const [name, title] of Object.entries(data.details)) {
+      for (const [name, title] of Object.entries(DETAILS)) {
         if (row[name]) list.append(make("div", { class: name }, make("dt", {}, title), make("dd", {}, row[name])));
       }
       return make("tr", { role: "row", class: "details", id: `details-${row.index}` },
