@@ -27,7 +27,8 @@ def changed(
     policies: PolicySet = DEFAULTS,
 ) -> ChangedCluster:
     pools = declared_pools(policy.at(CREATED.timestamp()) for policy in policies.policies)
-    known = KnownNodes(facts.cluster.nodes, pools, policies.accelerators, policies.cuda.tables)
+    every = (*pools, *facts.cluster.made)
+    known = KnownNodes(facts.cluster.nodes, every, policies.accelerators, policies.cuda.tables)
     return ChangedCluster(
         facts, changes_of(sets, retired, known), pools, added, policies.cuda.tables, policies.accelerators
     )

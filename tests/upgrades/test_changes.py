@@ -8,6 +8,7 @@ import pytest
 
 from tests.build import policies
 from tests.facts.samples import expressions
+from tests.facts.test_made_pools import node_class, node_pool
 from tests.golden import each
 from tests.upgrades.generated import gpu_node
 from tests.upgrades.plans import DEFAULTS, by_name, changed, planned
@@ -66,6 +67,25 @@ def test_one_driver_for_another(image: str, product: str, before: str, after: st
     facts = ClusterFacts.of(nodes(2, product, before, "p"))
     found = plan_for(pod("w", image), facts, f"pool=p={after}")
     assert found.change is change, found.reason
+
+
+@pytest.mark.parametrize(
+    ("sets", "retired", "change"),
+    [
+        (["gpu=470.82.01"], [], WorkloadChange.COMPAT_ONLY),
+        (["karpenter.sh/nodepool=gpu=580.95.05"], [], WorkloadChange.SAME),
+        ([], ["gpu"], WorkloadChange.BREAKS),
+    ],
+    ids=str,
+)
+def test_a_node_pool_of_karpenter_may_get_another_driver(
+    sets: list[str], retired: list[str], change: WorkloadChange
+) -> None:
+    """For the nodes that it makes, of which there is none."""
+    driven = node_class("al2023@v20250920")
+    facts = ClusterFacts.of(node_pools=[node_pool(["instance-family In g5"])], ec2_node_classes=[driven])
+    (found,) = planned([pod("w", CUDA_12)], changed(facts, sets, retired)).workloads
+    assert (found.change, found.before.pools) == (change, ("gpu",))
 
 
 KINDS = {

@@ -101,8 +101,8 @@ def test_a_selector_that_matches_nothing_is_told_what_there_is() -> None:
         '--set "pol=a100=580": no node and no declared node pool has the label "pol"; did you mean pool?',
         '--set "zzz=1=580": no node and no declared node pool has the label "zzz"; GPU nodes have '
         "kubernetes.io/arch, kubernetes.io/hostname, nvidia.com/cuda.driver-version.full and 17 more",
-        '--set "spt=580": no policy declares a node pool "spt"; there are spot; did you mean spot?. Write key=value or '
-        "key in (a,b) with a label of nodes, or the name of a node pool that a policy declares",
+        '--set "spt=580": no NodePool and no declared node pool is "spt"; write key=value or key in (a,b) with a label '
+        "of nodes, or the name of a node pool; node pools are spot; did you mean spot?",
     ]
 
 

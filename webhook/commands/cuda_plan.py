@@ -31,7 +31,7 @@ class PlanOptions(SourceOptions, ImageResults):
     format: str = option("Format of the plan.", "text", type=click.Choice([*PLAN_FORMATS, "yaml"]))
     set: tuple[str, ...] = option(
         "Nodes, and the driver that they will have, such as 'pool=a100=580.95.05' or 'pool in (a,b)=580'. SELECTOR is "
-        "key=value or key in (a,b) of node labels, POOL a node pool that a policy declares; repeatable.",
+        "key=value or key in (a,b) of node labels, POOL a NodePool, or a node pool that a policy declares; repeatable.",
         metavar="SELECTOR|POOL=DRIVER",
     )
     retire: tuple[str, ...] = option("Nodes that will be gone; repeatable.", metavar="SELECTOR|POOL")
@@ -176,7 +176,9 @@ def _changed(
 
     faults: list[str] = []
     declared = declared_pools(policy.at(now.timestamp()) for policy in policies.policies)
-    known = KnownNodes(facts.cluster.nodes, declared, policies.accelerators, policies.cuda.tables)
+    known = KnownNodes(
+        facts.cluster.nodes, (*declared, *facts.cluster.made), policies.accelerators, policies.cuda.tables
+    )
     changes: tuple[NodeChange, ...] = ()
     before = facts.cluster
     for document in drivers:

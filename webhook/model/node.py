@@ -335,6 +335,11 @@ class NodePool:
     made_by: str = ""
     open: OpenLabels | None = None
 
+    @property
+    def called(self) -> str:
+        """The name of the NodePool that makes it, or its own."""
+        return self.made_by.removeprefix("NodePool ") or self.name
+
     def __hash__(self) -> int:
         return hash(self.name)  # pools are looked up on every review, and those of one policy differ in their names
 

@@ -89,7 +89,8 @@ class ChangedCluster:
         elif gone or coming is not None:
             slices = slices.with_nodes_of(None if coming is None else coming.slices, gone)
         nodes = {**self._staying, **({} if coming is None else coming.nodes)}
-        return self._with(replace(snapshot, slices=slices), nodes)
+        made = tuple(later for pool in snapshot.made if (later := self.pools.get(pool, pool)) is not None)
+        return self._with(replace(snapshot, slices=slices, made=made), nodes)
 
     def _with(self, snapshot: Snapshot, nodes: Mapping[str, Node]) -> ClusterFacts:
         return replace(self.facts, cluster=replace(snapshot, table=NodeTable(nodes)))
@@ -110,14 +111,14 @@ class ChangedCluster:
 
     @cached_property
     def pools(self) -> Mapping[NodePool, NodePool | None]:
-        """What becomes of each declared pool that changes; None: it is gone."""
+        """What becomes of each pool that changes; None: it is gone."""
         return {
             pool: None
             if change.action is ChangeAction.RETIRE
             else replace(pool, labels=tuple(sorted(_labels_with(dict(pool.labels), None, change).items())))
             for change in self.changes
-            for pool in self.declared
-            if pool.name in change.pools
+            for pool in (*self.declared, *self.facts.cluster.made)
+            if pool.called in change.pools
         }
 
     def policies(self, policy: Policy) -> tuple[Policy, Policy]:
@@ -250,7 +251,7 @@ class PolicyView:
         self.groups = list(nodes)
         for group in pools:
             one_by_one = ((at, name) for at, name in enumerate(names) if group.members >> at & 1)
-            self.groups += (replace(group, members=1 << at, pool=name) for at, name in one_by_one)
+            self.groups += (replace(group, members=1 << at, pool=name, maker="") for at, name in one_by_one)
 
 
 _Place = tuple[bool, int | None]

@@ -232,5 +232,5 @@ def _counted(moves: Iterable[Move]) -> str:
 
 def _in_words(nodes: int, pools: int) -> str:
     words = [counted(nodes, "node")] if nodes or not pools else []
-    words += [counted(pools, "declared pool")] if pools else []
+    words += [counted(pools, "pool")] if pools else []
     return " and ".join(words)

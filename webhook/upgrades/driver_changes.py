@@ -179,5 +179,5 @@ def _in_few_words(pool: PlannedPool, one: DriverObject) -> str:
     now = few(pool.drivers) if pool.drivers else "an unknown driver"
     by = "" if pool.selector == one.title else f" of {pool.selector}"
     where = [counted(pool.nodes, "node")] if pool.nodes or not pool.pools else []
-    where += [f"declared pool {few(pool.pools)}"] if pool.pools else []
+    where += [f"pool {few(pool.pools)}"] if pool.pools else []
     return f"{now} -> {pool.driver}{by} on {' and '.join(where)}"

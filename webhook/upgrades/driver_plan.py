@@ -337,7 +337,7 @@ def _pool(pool: PlannedPool) -> tuple[str, ...]:
     which = (
         counted(pool.nodes, "node"),
         counted(pool.gpus, "GPU"),
-        f"declared pool {few(pool.pools)}" if pool.pools else "",
+        f"pool {few(pool.pools)}" if pool.pools else "",
         few(pool.products) if pool.products else "",
     )
     now = f"driver {few(pool.drivers)}" if pool.drivers else "an unknown driver" if pool.gpus else "no driver"

@@ -26,7 +26,7 @@ _NUMBERS = re.compile(r"[RrVv]?([0-9]{3}(?:\.[0-9]+){0,2})\.?")
 """A driver as release notes write it, such as R580 or v580.95.05."""
 _OLDEST_BRANCH = 100
 """The least first number of a driver version. A smaller number is most likely a version of CUDA."""
-_WANTED = "write key=value or key in (a,b) with a label of nodes, or the name of a node pool that a policy declares"
+_WANTED = "write key=value or key in (a,b) with a label of nodes, or the name of a node pool"
 
 
 class ChangeAction(StrEnum):
@@ -67,7 +67,7 @@ class NodeChange:
 
 @dataclass(frozen=True, slots=True)
 class KnownNodes:
-    """The nodes of a cluster and the pools of its policies, among which changes select."""
+    """The nodes of a cluster, and the pools of its policies and NodePools, among which changes select."""
 
     nodes: Mapping[str, Node]
     pools: tuple[NodePool, ...]
@@ -104,7 +104,7 @@ class KnownNodes:
             pools = [pool for pool in self.pools if dict(pool.labels).get(key) in values]
             nodes = [name for name, node in self.nodes.items() if node.label(key) in values]
         else:
-            pools = [pool for pool in self.pools if pool.name in values]
+            pools = [pool for pool in self.pools if pool.called in values]
             members = [pool.members for pool in pools if pool.members]  # of a node, whatever driver it has
             nodes = [
                 name
@@ -117,15 +117,15 @@ class KnownNodes:
             bare, nodes = len(nodes), [name for name in nodes if self.has_gpus(self.nodes[name])]
             if not nodes and not pools:
                 raise FormatError(f"selects {counted(bare, 'node')} without NVIDIA GPUs; select others")
-        return nodes, [pool.name for pool in pools]
+        return nodes, [pool.called for pool in pools]
 
     def has_gpus(self, node: Node) -> bool:
         return has_nvidia_gpus(node.kind, self.accelerators)
 
     def _no_pool(self, name: str) -> str:
-        names = sorted({pool.name for pool in self.pools})
-        there_are = f"there are {few(names)}{hint(name, names)}" if names else "none is declared"
-        return f"no policy declares a node pool {spelled(name)}; {there_are}. {_WANTED.capitalize()}"
+        names = sorted({pool.called for pool in self.pools})
+        there_are = f"node pools are {few(names)}{hint(name, names)}" if names else "there is no node pool"
+        return f"no NodePool and no declared node pool is {spelled(name)}; {_WANTED}; {there_are}"
 
     def missing(self, key: str, values: Sequence[str], action: ChangeAction) -> str:
         """Which values of a label no node and no pool has, and what there is instead; empty if each value is there."""
@@ -237,6 +237,7 @@ def _installing(one: DriverObject, own: Sequence[Node], known: KnownNodes) -> No
     pools = [
         pool
         for pool in known.pools
+        if not pool.made_by  # whose image may bring a driver
         if (chosen and chosen <= dict(pool.labels).items())
         or (pool.members and any(all(node.label(key) == value for key, value in pool.members) for node in own))
     ]

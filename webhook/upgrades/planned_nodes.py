@@ -44,7 +44,7 @@ def planned_pools(cluster: ChangedCluster, added: str, now: float) -> tuple[Plan
 
 
 def _planned_pool(change: NodeChange, cluster: ChangedCluster, now: float) -> PlannedPool:
-    pools = tuple(pool for pool in cluster.declared if pool.name in change.pools)
+    pools = tuple(pool for pool in (*cluster.declared, *cluster.facts.cluster.made) if pool.called in change.pools)
     later = tuple(other for pool in pools if (other := cluster.pools.get(pool)) is not None)
     names = sorted(change.nodes)
     then = [] if change.action is ChangeAction.RETIRE else _gpu_kinds(names, later, cluster.after, cluster)
