@@ -108,7 +108,6 @@ class Assessment:
 
     @property
     def is_none_left(self) -> bool:
-        """Whether the pod runs on none of the nodes, although some are known."""
         return bool(self.verdicts) and len(self.incompatible) == len(self.verdicts)
 
     @cached_property
@@ -118,7 +117,6 @@ class Assessment:
 
     @cached_property
     def has_wrong_libcuda(self) -> bool:
-        """Whether something goes wrong with the libcuda of a container on some of the nodes."""
         return any(judgement.libcuda is not None for one in self.verdicts for judgement in one.result.judgements)
 
 

@@ -130,7 +130,6 @@ def required_driver(library: Library, way: Way, need: Need, tables: CudaTables) 
 
 
 def _has_driver(offer: Offer, driver: Version, tables: CudaTables) -> bool | None:
-    """Whether the nodes have this driver or a newer one; None if that is not known."""
     if offer.driver is not None:
         return _reaches(Threshold(driver, driver), offer.driver, is_exact=offer.is_driver_exact)
     branches = branches_of(offer, tables)
@@ -171,7 +170,6 @@ def gpu_too_new(cuda: Version, kernels: Kernels, offer: Offer, tables: CudaTable
 
 
 def _gpu(offer: Offer) -> str:
-    """The compute capability of the GPU with its name, for use within a sentence."""
     return f"compute capability {offer.compute}" + (f" ({offer.product})" if offer.product else "")
 
 
@@ -272,7 +270,6 @@ def _is_reported(cuda: Version, reported: Version, tables: CudaTables) -> bool |
 
 
 def _needed(cuda: Version, tables: CudaTables) -> str:
-    """The driver that a CUDA version needs and why, as a clause."""
     threshold = tables.toolkits.threshold_of(cuda)
     if threshold is None and tables.drivers.rows[-1].cuda.major >= cuda.major:
         return f"which driver CUDA {cuda} needs is not known here"

@@ -97,11 +97,9 @@ class CudaTables:
         return self.capabilities.first_cuda(compute, SHIPPED.toolkits.newest)
 
     def generation_of(self, compute: Version | None) -> Generation | None:
-        """The row of a compute capability; None if `compute` is None or the table lacks it."""
         return None if compute is None else self.capabilities.generation_of(compute)
 
     def is_base(self, cuda: Version, branch: int, arch: str = "") -> bool | None:
-        """Whether the cuda-compat package of a CUDA version runs on drivers of a branch; None if that is not known."""
         return self.forward_compat.is_base(cuda, branch, self.toolkits, arch)
 
 

@@ -72,7 +72,6 @@ class Toolkits:
     floors: Mapping[int, Floor]
 
     def merged(self, rows: Iterable[Toolkit], floors: Iterable[Floor]) -> "Toolkits":
-        """A copy with these rows and floors, which replace the known rows of the same releases and major versions."""
         builds = {row.cuda.parts: row.build for row in self.rows}
         added = (replace(row, build=row.build or builds.get(row.cuda.parts)) for row in rows)
         together = _merged(self.rows, added, lambda row: row.cuda.parts)
@@ -184,7 +183,6 @@ class Drivers:
     rows: tuple[Branch, ...]
 
     def merged(self, rows: Iterable[Branch]) -> "Drivers":
-        """A copy with these rows, which replace the known rows of the same branches."""
         return Drivers(_merged(self.rows, rows, lambda row: row.number))
 
     @property
@@ -204,7 +202,6 @@ class Drivers:
         return {branch.number: branch for branch in self.rows}
 
     def has_ended(self, number: int, now: float) -> bool | None:
-        """Whether a branch gets no more releases at a moment in seconds since 1970; None if that is not known."""
         known = self.branch(number)
         return None if known is None else known.has_ended(now)
 
@@ -269,7 +266,6 @@ class ComputeCapabilities:
         return cls(read_rows(Generation, table["capabilities"], "compute_capabilities.yaml"), firsts, least)
 
     def merged(self, rows: Iterable[Generation]) -> "ComputeCapabilities":
-        """A copy with these rows and their first CUDA, which replace the rows of equal compute capabilities."""
         added = tuple(rows)
         firsts = {row.compute.parts: FirstCuda(row.first_cuda, row.first_cuda) for row in added if row.first_cuda}
         together = _merged(self.rows, added, lambda row: row.compute.parts)

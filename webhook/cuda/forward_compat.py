@@ -180,7 +180,6 @@ class Base(Enum):
 
     @property
     def compat(self) -> Compat:
-        """Whether an image on this base brings the cuda-compat package."""
         if self is Base.PLAIN:
             return Compat.NO
         return Compat.YES if self in (Base.CUDA, Base.NGC, Base.RELATED) else Compat.UNKNOWN

@@ -170,12 +170,10 @@ class ImageName:
 
     @property
     def repository_evidence(self) -> str:
-        """The repository's name, as evidence in messages."""
         return f"name {shortened(self.reference.repository.removeprefix('library/'), _SHOWN)}"
 
     @property
     def tag_evidence(self) -> str:
-        """The tag with its repository, as evidence in messages."""
         if not self.reference.tag:
             return self.repository_evidence
         return f"tag {shortened(self.reference.tag, _SHOWN)} of {self.repository_evidence.removeprefix('name ')}"

@@ -159,7 +159,6 @@ class ClusterFacts:
         return bool(self.cluster.nodes)
 
     def gpu_resources(self) -> frozenset[str]:
-        """The GPU resources that some node or node pool has."""
         of_nodes = self.cluster.table.gpu_resources
         return of_nodes if self.pools is None else of_nodes | self.pools.gpu_resources
 
@@ -197,7 +196,6 @@ class ClusterFacts:
         return self.table.rooms(self.table.feasible_nodes(pod, runtime_class), pod.gpus)
 
     def label_values(self, key: str) -> Sequence[str]:
-        """The values that a label has on nodes and node pools, sorted."""
         of_pools = () if self.pools is None else self.pools.label_values(key)
         return sorted({*self.cluster.table.label_values(key), *of_pools})
 

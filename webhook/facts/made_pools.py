@@ -104,7 +104,6 @@ class NodeTemplate:
 
     @cached_property
     def single(self) -> Sequence[tuple[str, str]]:
-        """The labels with only one value."""
         keys = dict.fromkeys(one.key for one in self.stated)
         return [(key, values[0]) for key in keys if (values := self.values(key)) is not None and len(values) == 1]
 
@@ -194,7 +193,6 @@ def pools_of(template: NodeTemplate, says: NodeClassSays = UNKNOWN_CLASS) -> tup
 
 
 def _is_within(limits: Mapping[str, int], machine: MachineType, cloud: Cloud) -> bool:
-    """Whether one such machine is within the limits."""
     cpus = as_integer(machine.labels.get(cloud.cpus)) or 0
     amounts = {machine.resource: machine.gpus or 1, "cpu": cpus * 1000}
     return all(amount <= limits.get(name, amount) for name, amount in amounts.items())

@@ -63,7 +63,6 @@ class NodeTable:
 
     @cached_property
     def kinds(self) -> Sequence[tuple[NodeClass, Mask]]:
-        """The classes of all nodes, each with its nodes."""
         places: dict[NodeClass, list[int]] = {}
         for at, node in enumerate(self.nodes.values()):
             places.setdefault(node.kind, []).append(at)
@@ -152,7 +151,6 @@ class NodeTable:
         return [value for value in self._column(key) if value is not None]
 
     def labelled(self, key: str, values: Iterable[str | None]) -> Mask:
-        """The nodes whose label has one of these values."""
         column, mask = self._column(key), 0
         for value in values:
             found = column.get(value, 0)
@@ -214,7 +212,6 @@ class NodeTable:
         return matching, selected
 
     def _repelled(self, tolerations: Sequence[Toleration]) -> Mask:
-        """The nodes with a taint that none of these tolerations tolerates."""
         by_key: dict[str, list[Toleration]] = {}
         for one in distinct(tolerations) if len(tolerations) > 1 else tolerations:
             by_key.setdefault(one.key, []).append(one)
@@ -226,11 +223,9 @@ class NodeTable:
         return mask
 
     def matching_nodes(self, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
-        """The nodes that the pod, as it stands, could be scheduled to."""
         return self.matching(pod, runtime_class)[0]
 
     def selected_nodes(self, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
-        """The nodes that the pod could be scheduled to if it tolerated every taint."""
         return self.matching(pod, runtime_class)[1]
 
     def feasible_nodes(self, pod: Pod, runtime_class: RuntimeClass | None) -> Mask:
@@ -249,7 +244,6 @@ class NodeTable:
         return self.kept((resource, wanted), found)
 
     def _amounts_of(self, resource: str) -> tuple[int | None, ...]:
-        """The amount of a resource that each node has; None where it is unknown."""
         return self.kept(resource, lambda: tuple([node.amount(resource) for node in self.nodes.values()]))
 
     def amounts_in(self, mask: Mask, resources: tuple[str, ...]) -> set[tuple[int | None, ...]]:
@@ -317,7 +311,6 @@ class PoolTable(NodeTable):
 
 
 def _may_meet(known: OpenLabels, wanted: Expression) -> bool:
-    """Whether nodes may meet an expression, by what is `known` of its label."""
     if known.required:  # to Karpenter, NotIn makes a label optional, whatever else but In stands beside it
         operators = {one.operator for one in known.required}
         is_optional = Operator.NOT_IN in operators and Operator.IN not in operators

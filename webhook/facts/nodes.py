@@ -124,7 +124,6 @@ class Node:
         return self._with_kind(replace(self.kind, taints=taints, transient_taint=self.kind.transient_taint or gone))
 
     def offering(self, by_slices: SliceDriver | None) -> "Node":
-        """The node with what its ResourceSlices say; the node itself where they say the same as before."""
         return self if by_slices == self.kind.by_slices else self._with_kind(replace(self.kind, by_slices=by_slices))
 
     def relabelled(self, labels: Mapping[str, str | None]) -> "Node":

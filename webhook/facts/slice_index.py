@@ -41,8 +41,6 @@ NO_DEVICES = NodeDevices()
 
 
 class _OfNode(NamedTuple):
-    """The slices of one node, and what follows from them."""
-
     slices: tuple[ResourceSlice, ...] = ()
     devices: NodeDevices = NO_DEVICES
 

@@ -97,7 +97,6 @@ class Snapshot:
         return (*self.cluster_policies.values(), *self.nvidia_drivers.values())
 
     def driver_object(self, raw: object) -> DriverObject | None:
-        """The object of the kind and name of this one."""
         found: Mapping[str, DriverObject] = getattr(self, OF_SNAPSHOT[text(raw, "kind")])
         return found.get(text(raw, "metadata", "name"))
 

@@ -75,12 +75,10 @@ class Catalogue:
 
     @cached_property
     def keys(self) -> frozenset[str]:
-        """The keys of labels that can say a model."""
         return self.table.keys | {addition.key for addition in self.additions}
 
     @cached_property
     def own(self) -> tuple[OwnModel, ...]:
-        """The models that the table lacks."""
         return _own_models(self.additions, self.table)
 
     @cached_property
@@ -244,7 +242,6 @@ def _extended(additions: tuple[Addition, ...], table: GpuTable) -> Catalogue:
 
 @lru_cache(maxsize=8192)
 def _models_of_value(catalogue: Catalogue, key: str, value: str) -> Models:
-    """The models that one label value means; empty if it means no known model."""
     if len(value) > LONGEST_VALUE:
         return _NO_MODELS
     found = catalogue.table.models_at(key, value)

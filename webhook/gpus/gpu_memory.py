@@ -52,11 +52,9 @@ class UnitMemory(NamedTuple):
     most: int | None = None
 
     def is_below(self, size: int) -> bool:
-        """Whether it is certainly smaller than a size, and does not count as equal."""
         return self.most is not None and self.most * 100 < size * (100 - _NEAR)
 
     def is_above(self, size: int) -> bool:
-        """Whether it is certainly larger than a size, and does not count as equal."""
         return self.least is not None and self.least * 100 > size * (100 + _NEAR)
 
 

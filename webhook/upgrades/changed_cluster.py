@@ -277,7 +277,6 @@ class PodPlacement:
         return () if self.survey is None else self.survey.uses
 
     def among(self, group: AlikeNodes, place: int | None) -> tuple[Verdict | None, Mask]:
-        """The verdict about a group with this place of its class, and which of its members are candidates."""
         found = self.candidates.get((group.pool is not None, place))
         return (None, 0) if found is None else (found[0].result.verdict, found[1] & group.members)
 

@@ -75,7 +75,6 @@ class KnownNodes:
     tables: CudaTables
 
     def change(self, action: ChangeAction, text: str) -> NodeChange:
-        """The change that an option means. Raises UnusableChangesError."""
         faults: list[str] = []
         selector, driver, version = text, "", None
         if action is ChangeAction.SET:

@@ -93,10 +93,8 @@ def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
 def branch_support(number: int, tables: CudaTables, now: float) -> BranchSupport | None:
     """A driver branch and its end at a moment in seconds since 1970; None for a branch that the tables lack."""
     branch = tables.drivers.branch(number)
-    return None if branch is None else _support(branch, now)
-
-
-def _support(branch: Branch, now: float) -> BranchSupport:
+    if branch is None:
+        return None
     return BranchSupport(branch.number, branch.support or None, branch.end or None, branch.has_ended(now))
 
 
@@ -149,8 +147,8 @@ def branch_matrix(cluster: ChangedCluster, pods: Iterable[tuple[PodsOfMatrix, Se
     rows, branches = _rows(cluster), cluster.tables.drivers.rows
     living = {branch.number for branch in branches if not branch.has_ended(now)}
     own = {offer.driver.major for row in rows for offer in row.classes if offer.driver is not None}
-    supported = tuple(_support(branch, now) for branch in branches if branch.number in living | own)
-    return BranchMatrix(supported, tuple(_matrix_row(row, groups, living, cluster) for row in rows))
+    known = (branch_support(branch.number, cluster.tables, now) for branch in branches if branch.number in living | own)
+    return BranchMatrix(tuple(filter(None, known)), tuple(_matrix_row(row, groups, living, cluster) for row in rows))
 
 
 def _rows(cluster: ChangedCluster) -> list[_Row]:

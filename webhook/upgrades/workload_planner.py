@@ -121,8 +121,6 @@ class _JudgedPods:
 
 @dataclass(slots=True)
 class _Row:
-    """What is known of one owner so far."""
-
     owner: ObjectReference
     source: SourceLine
     of_templates: list[PlacesCompared] = field(default_factory=list)
