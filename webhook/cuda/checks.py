@@ -181,7 +181,7 @@ def branches_of(offer: Offer, tables: CudaTables) -> tuple[int, ...]:
 
 
 def driver_for_gpu(offer: Offer, tables: CudaTables) -> CudaFinding | None:
-    """Check that the driver branch supports the GPU. A branch may be too old, or may have dropped the GPU."""
+    """Check that the driver supports the GPU. Its branch may be too old, or may have dropped the GPU."""
     generation = tables.generation_of(offer.compute)
     branches = branches_of(offer, tables)
     if generation is None or not branches:
@@ -193,16 +193,11 @@ def driver_for_gpu(offer: Offer, tables: CudaTables) -> CudaFinding | None:
     if last is not None and max(branches) > last:
         verdict = Verdict.INCOMPATIBLE if min(branches) > last else Verdict.UNKNOWN
         return _of_driver(verdict, f"driver branch {last} is the last for {_gpu(offer)}", offer)
-    return _driver_for_model(offer, tables)
-
-
-def _driver_for_model(offer: Offer, tables: CudaTables) -> CudaFinding | None:
-    """Check that the driver supports this GPU model. The table of models is not certain about that."""
     traits = tables.gpus.traits_of(offer.product) if offer.product else None
-    driver = offer.driver or Version((min(branches_of(offer, tables)),))
+    driver = offer.driver or Version((min(branches),))
     if traits is None or traits.first_driver is None or driver.at_least(traits.first_driver):
         return None
-    return _too_old(offer, f"driver {traits.first_driver}", is_certain=False)
+    return _too_old(offer, f"driver {traits.first_driver}", is_certain=False)  # of models no table is certain
 
 
 def _too_old(offer: Offer, needed: str, *, is_certain: bool) -> CudaFinding:

@@ -216,8 +216,10 @@ def read_words(name: ImageName, otherwise: BuiltFor = BuiltFor.UNKNOWN) -> Readi
     """
     places = ((name.tag_words, name.tag_evidence), (name.repository_words, name.repository_evidence))
     for words, evidence in places:
+        if words.has_cpu and not words.says_cpu:
+            return Reading(BuiltFor.UNKNOWN, notes=(f"{evidence} names both CPU and GPU",))
         if words.has_cpu or words.versions:
-            return _decided(words, evidence)
+            return without_cuda(evidence) if words.has_cpu else _of_versions(words, evidence)
     for words, evidence in places:
         if words.has_gpu:
             return Reading(BuiltFor.CUDA, evidence=evidence)
@@ -227,12 +229,6 @@ def read_words(name: ImageName, otherwise: BuiltFor = BuiltFor.UNKNOWN) -> Readi
     if otherwise is BuiltFor.NONE:
         return without_cuda(name.tag_evidence)
     return Reading(otherwise, evidence="none" if otherwise is BuiltFor.UNKNOWN else name.tag_evidence)
-
-
-def _decided(words: Words, evidence: str) -> Reading:
-    if words.has_cpu and not words.says_cpu:
-        return Reading(BuiltFor.UNKNOWN, notes=(f"{evidence} names both CPU and GPU",))
-    return without_cuda(evidence) if words.has_cpu else _of_versions(words, evidence)
 
 
 def _of_versions(words: Words, evidence: str) -> Reading:

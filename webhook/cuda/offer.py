@@ -183,7 +183,11 @@ def _version(texts: Mapping[str, str | None], ways: _Ways, problems: list[str]) 
 def _completed(given_offer: Offer, problems: list[str], gpus: GpuTable, *, is_cloud: bool = False) -> Offer:
     """The offer, with gaps filled by what the name of the GPU says."""
     traits = gpus.traits_of(given_offer.product) if given_offer.product else None
-    compute = given_offer.compute
+    compute, arch = given_offer.compute, given_offer.arch.strip().lower()
+    arch = _SAME_ARCH.get(arch, arch)
+    if arch and arch not in _ARCHES:
+        problems.append(f"arch: {spelled(given_offer.arch)} is no CPU architecture; write one such as amd64 or arm64")
+        arch = ""
     if compute is not None and len(compute.parts) < 2:
         problems.append(f"compute capability {compute} lacks its second number")
         compute = None
@@ -197,19 +201,10 @@ def _completed(given_offer: Offer, problems: list[str], gpus: GpuTable, *, is_cl
     return replace(
         given_offer,
         compute=compute.cut(2) if compute is not None else None,
-        arch=_arch(given_offer.arch, problems) or (traits.arch if traits is not None else ""),
+        arch=arch or (traits.arch if traits is not None else ""),
         is_data_center=is_data_center,
         problems=tuple(problems),
     )
-
-
-def _arch(text: str, problems: list[str]) -> str:
-    name = text.strip().lower()
-    name = _SAME_ARCH.get(name, name)
-    if name and name not in _ARCHES:
-        problems.append(f"arch: {spelled(text)} is no CPU architecture; write one such as amd64 or arm64")
-        return ""
-    return name
 
 
 def with_driver(labels: Mapping[str, str], driver: Version, cuda: Version) -> dict[str, str | None]:

@@ -250,27 +250,27 @@ def known_pools(declared: tuple[NodePool, ...], made: tuple[NodePool, ...]) -> t
     that NodePool. They win, but if a declared pool says no GPU and no next driver, the NodePool says the GPUs.
     """
     own = [(dict(pool.labels).get(NODE_POOL_LABEL, pool.name), pool) for pool in declared]
-    names, known = [name for name, _ in own], {dict(pool.members)[NODE_POOL_LABEL] for pool in made}
+    names, templates = [name for name, _ in own], {pool.called for pool in made}
     partial = {
         name: pool
         for name, pool in own
-        if name in known and names.count(name) == 1 and pool.next is None and not dict(pool.labels).keys() & _GPU_NAMES
+        if name in templates
+        and names.count(name) == 1
+        and pool.next is None
+        and not dict(pool.labels).keys() & _GPU_NAMES
     }
     found = [pool for name, pool in own if name not in partial]
     for pool in made:
-        name = dict(pool.members)[NODE_POOL_LABEL]
+        name = pool.called
         if name in partial:
-            found.append(_completed(pool, partial[name]))
+            of = partial[name]
+            driver = {key: value for key, value in of.labels if key.startswith(CUDA_LABELS)}
+            known = {key: value for key, value in pool.labels if not driver or not key.startswith(CUDA_LABELS)}
+            labels = tuple(sorted({**known, **dict(of.members), **driver}.items()))
+            found.append(replace(pool, labels=labels, gpus=of.gpus or pool.gpus, taints=of.taints or pool.taints))
         elif name not in names:
             found.append(pool)
     return tuple(found)
-
-
-def _completed(pool: NodePool, own: NodePool) -> NodePool:
-    driver = {key: value for key, value in own.labels if key.startswith(CUDA_LABELS)}
-    known = {key: value for key, value in pool.labels if not driver or not key.startswith(CUDA_LABELS)}
-    labels = tuple(sorted({**known, **dict(own.members), **driver}.items()))
-    return replace(pool, labels=labels, gpus=own.gpus or pool.gpus, taints=own.taints or pool.taints)
 
 
 def faults_of(templates: Mapping[str, NodeTemplate], classes: Collection[str] = ()) -> Iterator[str]:

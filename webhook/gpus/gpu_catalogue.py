@@ -165,24 +165,14 @@ class Catalogue:
         return tuple(sorted(_models_of_value(self, NVIDIA_PRODUCT, "-".join(product.split())))) or None
 
     def _models_of_term(self, selector: Mapping[str, str], expressions: Iterable[Expression]) -> Models | None:
-        said = [
-            models
-            for key, values in _possible(selector, expressions, self.keys).items()
-            if (models := self._models_of_values(key, values)) is not None
-        ]
+        said = []
+        for key, values in _possible(selector, expressions, self.keys).items():
+            models = [_models_of_value(self, key, value) for value in values]
+            if models and (key in CLOSED or all(models)):  # else one of the values says nothing
+                said.append(_NO_MODELS.union(*models))
         if not said:
             return None
         return frozenset.intersection(*said) or frozenset.union(*said)
-
-    def _models_of_values(self, key: str, values: Collection[str]) -> Models | None:
-        """The models of nodes with one of these values; None if one of the values says nothing."""
-        found: set[str] = set()
-        for value in values:
-            models = _models_of_value(self, key, value)
-            if not models and key not in CLOSED:
-                return None
-            found |= models
-        return frozenset(found) if values else None
 
 
 def _own_models(additions: Sequence[Addition], table: GpuTable) -> tuple[OwnModel, ...]:
