@@ -82,7 +82,7 @@ def claiming(image: str, request: str = "", **spec: Any) -> Any:
 def test_a_pod_with_a_claim_is_refused_where_no_node_that_offers_gpus_can_run_it():
     (found,) = told(claiming(CUDA_13), by_dra("535.54.3", "550.54.15"))
     assert isinstance(found, Violation)
-    assert "and none of the nodes that the pod could land on can run it: " in str(found)
+    assert "; none of the nodes that the pod could land on can run it: " in str(found)
     assert told(claiming(CUDA_12), by_dra("550.54.15")) == []
 
 
