@@ -149,7 +149,8 @@ def _list(schema: Schema, keys: Sequence[str]) -> str:
     lines, required = [], schema.get("required", ())
     for key in keys:
         part = schema["properties"][key]
-        default = f"default {_code(part['default'])}" if part.get("default", "") not in ("", [], {}) else ""
+        is_shown = part.get("default", "") not in ("", [], {}) and "enum" not in part
+        default = f"default {_code(part['default'])}" if is_shown else ""
         values = "; ".join(filter(None, (_value(part), "required" if key in required else default)))
         lines.append(f"- `{key}`" + (f" ({values})" if values else "") + f": {part.get('description', '')}")
     return "\n".join(lines) + "\n"
@@ -161,7 +162,8 @@ def _list_of_all(schema: Schema) -> str:
 
 def _value(part: Schema) -> str:
     if "enum" in part:
-        return ", ".join(f"`{choice}`" if choice else "empty" for choice in part["enum"])
+        words = {choice: f"`{choice}`" if choice else "empty" for choice in part["enum"]}
+        return ", ".join(f"**{word}**" if choice == part.get("default") else word for choice, word in words.items())
     said = describe(part).partition(" such as ")[0].removeprefix("a ")
     return "" if said in _PLAIN else said
 
