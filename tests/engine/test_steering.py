@@ -197,7 +197,7 @@ def test_no_pod_loses_its_last_node_in_silence(
 
 
 ONLY_T4 = {"gpuTypes": {"mode": "enforce", "allowed": ["T4"]}}
-BOTH = "L4 is shared by time-slicing, A100 has driver 535"
+BOTH = "A100 has driver 535, L4 is shared by time-slicing"
 NO_ROOM = "no node that suits the pod has room for all that it requests; the other nodes do not suit it: "
 
 

@@ -53,7 +53,7 @@ def steered(policy: Policy, pod: Pod, facts: Facts, findings: list[Finding]) -> 
     edits = list(excluding(pod, *[one.judged for one in steering]))
     if not edits:
         return []
-    findings += _without_room(edits, [one for one in enforced if one.steers], pod, facts)
+    findings += _without_room(edits, steering, pod, facts)
     authors = [_author(steering, edit).rule.key for edit in edits]
     return [
         Injection(active.rule.key, tuple(own), active.origin, active.line)
