@@ -129,7 +129,9 @@ def containers(draw: st.DrawFn, name: str, *, with_gpus: bool = True, volumes: t
     if draw(st.booleans()):
         container["envFrom"] = draw(_some((None, [], [{"configMapRef": {"name": "settings"}}])))
     if draw(st.booleans()):
-        container["securityContext"] = draw(_some((None, {}, {"privileged": True})))
+        container["securityContext"] = draw(
+            _some((None, {}, {"privileged": True}, {"capabilities": {"add": ["IPC_LOCK"]}}))
+        )
     if draw(st.booleans()):
         container[draw(_some(("command", "args")))] = draw(_some((None, [], *COMMANDS)))
     return container

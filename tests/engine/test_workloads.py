@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tests.build import FACTS, WORKLOADS, container, pod, policy, requests_only, workload
-from tests.golden import golden
+from tests.build import FACTS, WORKLOADS, container, node, pod, policy, requests_only, workload
+from tests.golden import each, golden
 from tests.judged_workloads import (
     ENFORCING,
     EXPOSED,
@@ -25,6 +25,7 @@ from tests.quota.quotas import own
 from tests.strategies import broken_pods, checked_on_pods
 from webhook import engine
 from webhook.engine.workloads import MOST_TEMPLATES
+from webhook.facts.facts import ClusterFacts
 from webhook.model.shape import ShapeError
 from webhook.outcome import FindingKind, Outcome
 from webhook.rules.rule_settings import Mode
@@ -269,3 +270,47 @@ def test_what_would_refuse_pods_is_said_before_what_would_only_warn() -> None:
     raw = cluster(9)
     raw["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["env"] = EXPOSED
     assert [finding.rule for finding in judged(raw, using=using).findings] == ["gpuLimits", "visibleDevices"]
+
+
+# Rules about pods that work together.
+
+EIGHT = {"nvidia.com/gpu": "8", "rdma/ib": "8"}
+FABRIC = ClusterFacts.of([node(f"n{at}", capacity={"cpu": "64", "memory": "1Ti", **EIGHT}) for at in range(4)])
+
+
+def mpi(workers: int) -> dict[str, Any]:
+    roles = {"Launcher": (1, pod(0)), "Worker": (workers, pod(8))}
+    specs = {name: {"replicas": count, "template": {"spec": one["spec"]}} for name, (count, one) in roles.items()}
+    return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": {"mpiReplicaSpecs": specs}}
+
+
+def groups(size: Any) -> dict[str, Any]:
+    spec = {"leaderWorkerTemplate": {"size": size, "workerTemplate": {"spec": pod(8)["spec"]}}}
+    return {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "spec": spec}
+
+
+def indexed(**spec: Any) -> dict[str, Any]:
+    raw = workload("Job", pod(8))
+    return {**raw, "spec": {**raw["spec"], "completionMode": "Indexed", **spec}}
+
+
+@each(
+    "raw, number",
+    {
+        "two of one kind": (mpi(2), 1),
+        "one of each of two kinds": (training(workers=1), 2),
+        "one GPU pod beside another": (mpi(1), 0),
+        "nobody says how many": (training(workers="{{n}}"), 0),
+        "a group of two": (groups(2), 1),
+        "a group of one": (groups(1), 0),
+        "two indexes": (indexed(completions=2, parallelism=2), 1),
+        "one index": (indexed(completions=1), 0),
+        "replicas that serve alone": (workload("Deployment", pod(8)), 0),
+    },
+)
+def test_rules_about_groups_are_silent_where_an_object_makes_one_gpu_pod(raw: dict[str, Any], number: int) -> None:
+    using = policy({"network": {}}, mode="warn")
+    applied = engine.validate_workload(raw, TEAM, using, FABRIC)
+    foreseen = engine.template_outcomes(raw, TEAM, using, FABRIC)
+    assert [one.rule for one in applied.findings] == ["network"] * number
+    assert [one for outcome in foreseen for one in outcome.findings] == list(applied.findings)

@@ -63,6 +63,7 @@ OTHERWISE: list[tuple[str, str, dict[str, Any]]] = [
     ("training", "sharedMemory", {"minGpus": 2}),
     ("training", "ncclEnv", {"env": {"NCCL_SOCKET_IFNAME": "ib0"}}),
     ("training", "ncclEnv", {"env": {"NCCL_IB_HCA": "mlx4"}}),
+    ("training", "network", {"mode": "warn"}),
     ("training", "gpuLimits", {"maxPerPod": 16}),
     ("training", "gpuLimits", {"maxPerPod": 2}),
     ("training", "memoryAndCpu", {"mode": "warn"}),

@@ -86,6 +86,9 @@ class Cluster:
         amounts = [self._amount(place, resource) for place in range(len(asked))]
         return None if None in amounts else max(amounts, default=0)
 
+    def resources(self) -> frozenset[str]:
+        return frozenset().union(*self.amounts)
+
     def amounts_on(self, pod: Pod, resources: tuple[str, ...]) -> set[tuple[int | None, ...]]:
         feasible = self.feasible_nodes(pod)
         places = [place for place, node in enumerate(self.nodes) if any(node is one for one in feasible)]

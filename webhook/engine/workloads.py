@@ -98,6 +98,7 @@ def template_outcomes(  # noqa: PLR0913  # all that decides
             outcomes.append(_judge(raw, template, context))
         except ShapeError as error:
             raise error.at(template.place) from None
+    outcomes = _without_groups(outcomes, policy)
     found = _unread(raw, [one.template for one in outcomes], policy)
     unread = [TemplateOutcome(Template({}, one.field), others=(one,)) for one in found]
     for told_of in _together(raw, outcomes, context):
@@ -148,26 +149,42 @@ def _findings(raw: Mapping[str, Any], context: _Context) -> Iterator[_Found]:
         policy = context.held(lambda: subject_of(raw, str(raw["kind"]))).policy
         for finding in validate_claim(raw, context.namespace, policy, context.facts).findings:
             yield _Found(finding, finding)
-    judged: list[TemplateOutcome] = []
+    found: list[TemplateOutcome | _Found] = []
     templates: list[Template] = []
     containers = 0
     for number, template in enumerate(templates_of(context.followed(raw), MOST_TEMPLATES + 1)):
         containers += sum(len(listed(template.pod, "spec", key)) for key in (INIT, APP))
-        if number == MOST_TEMPLATES or (judged and containers > MOST_ENTRIES):
-            yield _unjudged(template, number, number_of_templates(raw))
+        if number == MOST_TEMPLATES or (found and containers > MOST_ENTRIES):
+            found.append(_unjudged(template, number, number_of_templates(raw)))
             break
         templates.append(template)
         try:
-            outcome = _judge(raw, template, context)
+            found.append(_judge(raw, template, context))
         except ShapeError as error:
-            yield _malformed(template, error)
-            continue
-        judged.append(outcome)
-        for finding, placed in zip(outcome.in_pod, outcome.findings, strict=True):
-            yield _Found((_name(template), finding), placed)
+            found.append(_malformed(template, error))
     else:
-        yield from (_Found(KEY, finding) for finding in _unread(raw, templates, context.policy))
+        found += [_Found(KEY, finding) for finding in _unread(raw, templates, context.policy)]
+    judged = _without_groups([one for one in found if isinstance(one, TemplateOutcome)], context.policy)
+    rest = iter(judged)
+    for one in found:
+        yield from [one] if isinstance(one, _Found) else _placed(next(rest))
     yield from (_Found(one.key, one.finding) for one in _together(raw, judged, context))
+
+
+def _without_groups(judged: list[TemplateOutcome], policy: Policy) -> list[TemplateOutcome]:
+    """The outcomes; findings about pods that work together are left out unless the object makes several GPU pods."""
+    of_groups = {active.rule.key for active in policy.rules if active.rule.is_about_groups}
+    if not any(it.rule in of_groups for one in judged for it in one.in_pod):
+        return judged
+    counts = [one.template.pods for one in judged if one.gpus]
+    if None not in counts and sum(filter(None, counts)) > 1:
+        return judged
+    return [replace(one, in_pod=tuple([it for it in one.in_pod if it.rule not in of_groups])) for one in judged]
+
+
+def _placed(outcome: TemplateOutcome) -> Iterator[_Found]:
+    for finding, placed in zip(outcome.in_pod, outcome.findings, strict=True):
+        yield _Found((_name(outcome.template), finding), placed)
 
 
 def _together(raw: Mapping[str, Any], judged: Sequence[TemplateOutcome], context: _Context) -> Iterator[Told]:

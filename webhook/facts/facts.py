@@ -176,6 +176,10 @@ class ClusterFacts:
             amounts |= {amount for (amount,) in table.amounts_in(among, (resource,))}
         return None if None in amounts else max(filter(None, amounts), default=0)
 
+    def resources(self) -> frozenset[str]:
+        """The names of the resources that some node lists; pools are left out."""
+        return self.cluster.table.resources
+
     def amounts_on(self, pod: Pod, resources: tuple[str, ...]) -> Collection[tuple[int | None, ...]]:
         """What the feasible nodes of a pod have of these resources, each combination once; pools are left out.
 

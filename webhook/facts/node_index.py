@@ -74,6 +74,11 @@ class NodeTable:
         return frozenset().union(*(kind.gpu_resources for kind, _ in self.kinds))
 
     @cached_property
+    def resources(self) -> frozenset[str]:
+        """The names of the resources that some node lists."""
+        return frozenset().union(*{id(node.resources): node.resources for node in self.nodes.values()}.values())
+
+    @cached_property
     def divides_gpus(self) -> bool:
         """Whether the labels of some node say that a unit of its GPUs may be a part of a GPU.
 

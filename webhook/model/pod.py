@@ -81,6 +81,8 @@ class Container:
     """The prefix of each ConfigMap or Secret in envFrom; empty where its variables keep their names."""
     is_sidecar: bool = False
     is_privileged: bool = False
+    capabilities: tuple[str, ...] = ()
+    """The capabilities that it adds."""
     has_claims: bool = False
     """Whether it uses a resource claim, or a device class that may be GPUs."""
     claims: tuple[ContainerClaim, ...] = ()

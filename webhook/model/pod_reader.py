@@ -191,6 +191,7 @@ def _container(container: Mapping[str, Any], list_name: str, index: int, known: 
         else (),
         is_sidecar=list_name == INIT and container.get("restartPolicy") == "Always",
         is_privileged=security.get("privileged") is True,
+        capabilities=_words(part(security, "capabilities", "add")) if "capabilities" in security else (),
         has_claims=bool(unknown or claims),
         claims=tuple([ContainerClaim(text_at(one, "name"), text_at(one, "request")) for one in listed(claims)])
         if claims

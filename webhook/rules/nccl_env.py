@@ -38,7 +38,7 @@ EnvValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 
 _OF_A_NETWORK = re.compile(r"GLOO_.*|.*_(IFNAME|IFACE|if_(in|ex)clude|HCA|HCA_LIST|DEV_LIST|NET_DEVICES|CTRL_DEV)")
 """Variables of NCCL and its plug-ins, Gloo, UCX, NVSHMEM, libfabric and Open MPI that name interfaces or HCAs."""
-_NETWORKS = frozenset(
+NETWORKS = frozenset(
     {
         "k8s.v1.cni.cncf.io/networks",
         "v1.multus-cni.io/default-network",
@@ -111,7 +111,7 @@ def _elsewhere(pod: Pod) -> tuple[str, str, str] | None:
         why = "the policy has the names of the pod network, and the pod uses the network of its node"
         return "spec.hostNetwork", why, remedy
     why = "the policy has the names of the pod network, and the pod has other networks"
-    named = [] if _NETWORKS.isdisjoint(pod.annotations) else sorted(_NETWORKS & pod.annotations.keys())
+    named = [] if NETWORKS.isdisjoint(pod.annotations) else sorted(NETWORKS & pod.annotations.keys())
     networks = [key for key in named if str(pod.annotations[key] or "").strip("[] \n")]
     return (f"metadata.annotations[{networks[0]}]", why, "Set the names of these in env") if networks else None
 

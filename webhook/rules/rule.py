@@ -135,6 +135,9 @@ class Rule:
     judges_fractions: bool = False
     """True if `validate` and `unsuited` see the GPUs that a pod asks for by annotations of KAI and Run:ai. Other rules
     see a pod without them, because no device plugin gives such GPUs."""
+    is_about_groups: bool = False
+    """True if its findings are about pods that work together. It has a say only in workloads that make several GPU
+    pods, as far as they say."""
     only_advises: bool = False
     """True if `validate` yields nothing but advice, so that the rule refuses no pod in any mode."""
     may_fail_api_validation: bool = False

@@ -48,6 +48,8 @@ VARIABLES = (
     "NVIDIA_DRIVER_CAPABILITIES",
     "NCCL_DEBUG",
     "NCCL_IB_HCA",
+    "NCCL_IB_DISABLE",
+    "PET_NNODES",
     "CUDA_VERSION",
     "NVIDIA_REQUIRE_CUDA",
     "NVIDIA_IMEX_CHANNELS",
@@ -117,6 +119,8 @@ def container(draw: Draw, name: str) -> Raw:
         _gpu(draw, limits, requests)
     if draw.random() < 0.05:
         limits[draw.choice(LOOK_ALIKES)] = draw.choice((1, "2"))
+    if draw.random() < 0.1:
+        limits[draw.choice(("rdma/roce", "vpc.amazonaws.com/efa"))] = draw.choice((1, "0", "8"))
     if draw.random() < 0.6:
         limits |= {"memory": draw.choice(("16Gi", "1e9", 1000, "0", "128Mi")), "cpu": draw.choice((4, "500m", "0"))}
     if draw.random() < 0.2:
@@ -151,7 +155,8 @@ def _into_container(draw: Draw, found: Raw) -> None:
         case 2:
             found["envFrom"] = [{"configMapRef": {"name": "settings"}, **draw.choice(({}, {"prefix": "NCCL_"}))}]
         case 3:
-            found["securityContext"] = draw.choice(({"privileged": True}, {"runAsNonRoot": True}, {}))
+            locking = {"capabilities": {"add": draw.choice((["IPC_LOCK"], [], ["ALL", "NET_RAW"]))}}
+            found["securityContext"] = draw.choice(({"privileged": True}, {"runAsNonRoot": True}, locking, {}))
         case 4:
             if not {"command", "args"} & found.keys():
                 found[draw.choice(("command", "args"))] = list(draw.choice(COMMANDS))

@@ -1,0 +1,242 @@
+"""Jobs on several nodes use the fast network of their nodes, which NCCL reaches only if pods request it.
+
+A job is known as in `ncclEnv`, by labels, annotations and owners of Kubeflow, JobSet, LeaderWorkerSet, Volcano and
+indexed Jobs. Its pods have two GPUs or more, or say that they work with others, as `torchrun` does; pods of Ray have to
+say so in any case. An object that makes one GPU pod is no such job. Networks are known by the resources with which
+nodes offer them: EFA, RDMA device plugins, networks of Google Kubernetes Engine, and rows of the platform in `fabrics`.
+
+- A pod that requests none of them is found if every existing node that it could run on offers the same one, and no two
+  such pods fit on one of these nodes. Pods are left out that may get a network otherwise: by `hostNetwork`, privileged
+  containers, devices of the node, further networks, resource claims, or resources that nobody knows.
+- A container that requests a network is found if a variable in `env` turns it off for NCCL (`NCCL_IB_DISABLE`,
+  `FI_PROVIDER`, `NCCL_NET`), unless the command names the variable as well or another library may use the network; and
+  if it lacks what the network needs, such as the annotation of Google Kubernetes Engine.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from re import IGNORECASE
+from re import compile as pattern
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from webhook.gpus.gpu_shares import GPU, share_of
+from webhook.model.accelerators import Vendor, accelerator
+from webhook.model.globs import closest
+from webhook.model.pod import INIT, Container, Pod
+from webhook.model.quantity import is_some
+from webhook.model.requirements import demand_of, is_extended
+from webhook.model.shape import spelled
+from webhook.model.wording import counted
+from webhook.model.workloads.controllers import RAY, may_span_nodes, starts_ranks_over_ssh
+from webhook.rules.device_access import DEVICE_KEYS, PATH_KEYS
+from webhook.rules.names import KeyGlob, LabelKey
+from webhook.rules.nccl_env import NETWORKS
+from webhook.rules.rule import Example, Facts, Rule, Violation
+from webhook.rules.rule_settings import Mode, RuleSettings
+from webhook.yaml_files.camel_model import CamelModel
+from webhook.yaml_files.shipped_tables import read_table
+
+_DEVICES = pattern(r"/+(dev/*|dev/+infiniband\b.*)?")
+"""Paths on the node with its network devices."""
+_ONE_NODE = frozenset({"NNODES", "NUM_NODES", "PET_NNODES", "WORLD_SIZE"})
+"""Variables that say with 1 that a job runs on one node."""
+_WITHOUT_NCCL = pattern(r"--nnodes[= ]1(?![0-9:.])|\bgloo\b|nvbandwidth")
+"""Words of what runs on one node, or moves no data by NCCL."""
+_DISTRIBUTED = pattern(r"MASTER_ADDR|torchrun|torch[.]distributed|deepspeed|horovod|nccl-tests")
+"""Words of processes that work with others, one for each GPU."""
+_PLUGINS = frozenset({"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_PLUGIN_P2P"})
+"""Variables that choose who sends data for NCCL, so that other variables may not matter."""
+_BESIDE_NCCL = pattern(r"UC[CX]_|NVSHMEM|NIXL|mooncake", IGNORECASE)
+"""Words of other libraries that may use the network in the place of NCCL."""
+_LOCKING = frozenset({"IPC_LOCK", "CAP_IPC_LOCK", "ALL"})
+"""Capabilities with which a container may lock any amount of memory."""
+
+
+class Fabric(CamelModel):
+    """A network between nodes."""
+
+    resource: KeyGlob
+    """The extended resource with which nodes offer it, or a glob of such resources: `example.com/roce-*`."""
+    disabled_by: Mapping[Annotated[str, Field(min_length=1)], tuple[str, ...]] = Field(default_factory=dict)
+    """Variables with the values under which NCCL does not use it: `{NCCL_IB_DISABLE: ["1"]}`. Case does not matter."""
+    annotation: LabelKey | None = None
+    """An annotation without which pods get no interface of it, and which requests it on its own."""
+    ipc_lock: bool = False
+    """Whether containers need the capability `IPC_LOCK` for it, because nodes limit the memory that they may lock."""
+    carries_nccl: bool = True
+    """`false` for a network that is not for NCCL, such as one of storage: the rule does not mention it."""
+    source: str = ""
+    """Where this was read."""
+
+
+_SHIPPED = {
+    one.resource: one
+    for row in read_table(Path(__file__).with_name("data") / "fabrics.yaml")["fabrics"]
+    if (one := Fabric.model_validate(row, strict=False))
+}
+
+
+class Settings(RuleSettings):
+    """Settings of `network`."""
+
+    fabrics: tuple[Fabric, ...] = ()
+    """Networks besides those that this release knows: `[{resource: example.com/roce}]`. A row replaces a known one with
+    the same `resource`; of several globs that match, the longest counts."""
+
+    @field_validator("fabrics")
+    @classmethod
+    def _are_different(cls, fabrics: tuple[Fabric, ...]) -> tuple[Fabric, ...]:
+        names = [one.resource for one in fabrics]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{name} stands there twice; keep one of the rows")
+        return fabrics
+
+    @cached_property
+    def table(self) -> Mapping[str, Fabric]:
+        """Resource or glob -> fabric."""
+        return _SHIPPED | {one.resource: one for one in self.fabrics}
+
+    @cached_property
+    def globs(self) -> tuple[str, ...]:
+        return tuple(self.table)
+
+    def fabric(self, resource: str) -> Fabric | None:
+        """The fabric of a resource; None where the resource is none that NCCL could use."""
+        found = self.table.get(_closest(resource, self.globs))
+        return found if found is not None and found.carries_nccl else None
+
+
+def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
+    """Find pods of jobs that do not request the network of their nodes, or turn off what they request."""
+    if not (pod.requests_gpus_of(Vendor.NVIDIA) and may_span_nodes(pod)):
+        return
+    containers = [
+        one for one in pod.lasting_containers() if one.gpu_count and (one.list_name != INIT or one.is_sidecar)
+    ]
+    requested = [
+        (container, resource, fabric)
+        for container in containers
+        for resource, amount in {**container.limits, **container.requests}.items()
+        if "/" in resource and (fabric := settings.fabric(resource)) is not None and is_some(amount)
+    ]
+    known = _known(facts.resources(), settings.globs)
+    if not (requested or known) or not containers or not _uses_nccl(pod, containers):
+        return
+    for container, resource, fabric in requested:
+        yield from _unusable(pod, container, resource, fabric)
+    if known and not _may_have_a_network(pod, containers, settings):
+        yield from _not_requested(pod, containers[0], known, settings, facts)
+
+
+@lru_cache(maxsize=1024)
+def _closest(resource: str, globs: tuple[str, ...]) -> str:
+    return (closest(globs, resource) if is_extended(resource) and accelerator(resource) is None else None) or ""
+
+
+@lru_cache(maxsize=64)
+def _known(resources: frozenset[str], globs: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple([name for name in sorted(resources) if _closest(name, globs)])
+
+
+def _unusable(pod: Pod, container: Container, resource: str, fabric: Fabric) -> Iterator[Violation]:
+    """What keeps NCCL off a network that a container requests."""
+    why = f"the container requests {resource}"
+    variables = {} if starts_ranks_over_ssh(pod) else dict(container.env)
+    for name, values in fabric.disabled_by.items():
+        value, others = variables.get(name), _PLUGINS - {name}
+        if value is None or value.casefold() not in map(str.casefold, values):
+            continue
+        words = _words(container)
+        may_differ = any(container.sets_env(one) or container.may_take_env(one) for one in others)
+        if not (may_differ or name in words or _BESIDE_NCCL.search(f"{words} {' '.join(variables)}")):
+            where, found = f"{container.path}.env[{name}]", f"is {spelled(value)}, and {why}"
+            yield Violation(where, found, "NCCL then uses plain TCP", "Remove the variable, or the request")
+    if fabric.ipc_lock and not container.is_privileged and _LOCKING.isdisjoint(container.capabilities):
+        where, found = f"{container.path}.securityContext.capabilities.add", f"lacks IPC_LOCK, and {why}"
+        yield Violation(where, found, "NCCL cannot lock the memory that it sends from", "Add IPC_LOCK")
+    if fabric.annotation and not pod.host_network and not pod.annotations.get(fabric.annotation):
+        where, found = "metadata.annotations", f"lacks {fabric.annotation}, and {container.path} requests {resource}"
+        yield Violation(where, found, "the pod gets no interface of that network", "Name its networks there")
+
+
+def _may_have_a_network(pod: Pod, containers: list[Container], settings: Settings) -> bool:
+    """Whether the pod may get a fast network in a way that does not show, or nobody knows yet where it will run."""
+    if pod.host_network or pod.is_held or pod.resource_claims:
+        return True
+    if any(one.is_privileged or one.unknown_classes for one in containers):
+        return True
+    if any(_DEVICES.fullmatch(volume.host_path) for volume in pod.volumes):
+        return True
+    naming = NETWORKS.union([one.annotation for one in settings.table.values() if one.annotation])
+    if any(key in naming or key.startswith((*DEVICE_KEYS, *PATH_KEYS)) for key in pod.annotations):
+        return True
+    return any(is_extended(name) and pod.known.of(name) is None for name in demand_of(pod))
+
+
+def _not_requested(
+    pod: Pod, container: Container, known: Sequence[str], settings: Settings, facts: Facts
+) -> Iterator[Violation]:
+    """The first network that all existing nodes with room offer, if none has the GPUs of two such pods."""
+    if [*pod.gpus] != [GPU]:
+        return
+    amounts = facts.amounts_on(pod, (GPU, *known))
+    if not amounts or any(has is None or has >= 2 * pod.gpus[GPU] for has, *_ in amounts):
+        return
+    offered = [name for at, name in enumerate(known, start=1) if all(one[at] for one in amounts)]
+    fabrics = {name: fabric for name in offered if (fabric := settings.fabric(name)) is not None}
+    nodes = facts.feasible_nodes(pod) if fabrics else ()
+    number = sum([one.count for one in nodes])
+    if not number or any(share.fault or share.part(GPU) < 1 for share in [share_of(one.labels) for one in nodes]):
+        return
+    name, fabric = next(iter(fabrics.items()))
+    node = "node" if all(one.count for one in nodes) else "node of today"
+    found = f"requests no {name}, which every {node} that the pod could run on offers ({counted(number, 'node')})"
+    where, remedy = f"{container.path}.resources", "Request it in limits"
+    if fabric.annotation:
+        where, remedy = "metadata.annotations", f"Name its networks in {fabric.annotation}"
+    why = "without it NCCL uses plain TCP over the pod network"
+    yield Violation(where, found, why, remedy, follows_nodes=True, softens_on_update=True)
+
+
+def _words(container: Container) -> str:
+    return " ".join(container.words)
+
+
+def _uses_nccl(pod: Pod, containers: list[Container]) -> bool:
+    """Whether the pod uses NCCL between nodes, as far as that shows.
+
+    Pods with one GPU, and workers of Ray, often work on parts of their own, unless their words say otherwise.
+    """
+    if any(value == "1" and name in _ONE_NODE for one in containers for name, value in one.env):
+        return False
+    words = " ".join([f"{one.image} {' '.join(one.env_names)} {_words(one)}" for one in containers])
+    may_be_alone = pod.gpu_count < 2 or RAY in pod.labels or pod.owner_kind == "RayCluster"
+    return not _WITHOUT_NCCL.search(words) and not (may_be_alone and _DISTRIBUTED.search(words) is None)
+
+
+_POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: train-0, labels: {jobset.sigs.k8s.io/jobset-name: train}}
+spec:
+  containers:
+    - name: trainer
+      image: registry.example.com/train:1
+      env: [{name: NCCL_IB_DISABLE, value: "1"}]
+      resources: {limits: {nvidia.com/gpu: 8, rdma/ib: 8, memory: 800Gi}}
+"""
+
+RULE = Rule(
+    key="network",
+    promise="Jobs on several nodes use the fast network of their nodes.",
+    problem="A job on several nodes does not request their fast network, or turns it off, and runs many times slower "
+    "over TCP.",
+    example=Example(_POD, {}, Mode.WARN),
+    settings=Settings,
+    validate=validate,
+    is_about_groups=True,
+)
