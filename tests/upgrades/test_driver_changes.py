@@ -57,7 +57,7 @@ def cluster_policy(version: Any = None, **driver: Any) -> Raw:
 def read(raw: Raw) -> Raw:
     """An object of a table: an NVIDIADriver by its spec, or a ClusterPolicy by what it says of the driver."""
     if "driver" in raw:
-        return cluster_policy(**raw["driver"])
+        return cluster_policy(**raw["driver"]) | {"metadata": {"name": raw.get("name", "cluster-policy")}}
     return nvidia_driver(**{"version": None, **raw})
 
 

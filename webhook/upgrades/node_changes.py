@@ -207,7 +207,7 @@ def wanted_by(one: DriverObject, old: DriverObject | None, facts: ClusterFacts, 
     left = table.everything if one.leaves_it else 0
     if one.kind == NVIDIA_DRIVER and old is not None and old.is_on:
         left = old.selected(table) & ~nodes.get(one, 0)
-    if one.is_on and one not in nodes:
+    if one.kind == NVIDIA_DRIVER and one.is_on and one not in nodes:
         ruling = next(other.title for other in objects.values() if other.kind == CLUSTER_POLICY)
         idle = f"{ruling} leaves no driver to NVIDIADrivers, so this changes nothing"
         return WantedDriver((), (f"{idle}; set its spec.driver.useNvidiaDriverCRD to true",))
