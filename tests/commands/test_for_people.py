@@ -94,6 +94,11 @@ def test_a_narrow_terminal_wraps_between_words_and_a_pipe_cuts_nothing() -> None
     assert "unreadable" in at_a_terminal(columns=40, NO_COLOR="1").splitlines()[-1].split()
 
 
+def test_help_fits_into_a_narrow_terminal() -> None:
+    text, _, _ = gpu_policy("top", "--help", env={"COLUMNS": "40"}).stdout.partition("Examples:")
+    assert [line for line in text.splitlines() if len(line) > 40] == []
+
+
 def test_a_table_that_is_piped_is_as_wide_as_its_content(tmp_path: Path) -> None:
     product = "NVIDIA-" + "A" * 56
     text = Path("examples/inventory.yaml").read_text().replace("NVIDIA-A100-SXM4-80GB", product)

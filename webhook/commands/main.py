@@ -1,9 +1,11 @@
 """`gpu-policy` and the list of its commands."""
 
 import os
+import shutil
 import sys
 from io import TextIOWrapper
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -51,6 +53,20 @@ certs /tmp/tls --name localhost
 serve --inventory examples/inventory.yaml --cert /tmp/tls/tls.crt --key /tmp/tls/tls.key
 """
 """The examples of every help. Tests run them where the repository is."""
+
+
+class _Help(click.HelpFormatter):
+    """Help in terminals that are too narrow for two columns has one below the other."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.width = max(min(self.width, shutil.get_terminal_size().columns - 1), 20)
+
+    def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl(rows, col_max if self.width > 60 else 4, col_spacing)
+
+
+click.Context.formatter_class = _Help
 
 
 @click.group(
