@@ -241,7 +241,7 @@ def test_top_leaves_out_what_nobody_may_know_and_says_so(tmp_path: Path) -> None
         server.under["/api/v1/"] = always(403, {"kind": "Status", "message": "forbidden"})
         done = gpu_policy("top", "-o", "json", "--kubeconfig", server.kubeconfig(tmp_path))
     found = json.loads(done.stdout)
-    assert done.exit_code == 0
+    assert done.exit_code == 2
     assert found.keys() == {"apiVersion", "kind", "quotas", "namespaces", "missing"}
     assert any("you need `list pods` in the cluster" in one["message"] for one in found["missing"])
 

@@ -1,5 +1,6 @@
 """The command `gpu-policy top`: GPUs in use, and what waits for them, on one screen."""
 
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -9,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from webhook.commands.inputs import console, load_policies, print_line, refuse_two_sources, server_of, server_of_file
+from webhook.commands.inputs import (
+    UNUSABLE,
+    console,
+    load_policies,
+    print_line,
+    refuse_two_sources,
+    server_of,
+    server_of_file,
+)
 from webhook.commands.options import InventoryFile, OneCluster, Policies, Printed, option, takes
 
 if TYPE_CHECKING:
@@ -37,7 +46,7 @@ def top(asked: TopOptions) -> None:
     whose pods the webhook refused within the last hour, as events say. What you may not read is left out, and named.
     With --inventory, the pods of that file are counted against the quotas of --policies, and no cluster is read.
 
-    Exit status: 0, or 2 if the input cannot be used or the cluster does not answer.
+    Exit status: 0, or 2 if the input cannot be used, the cluster does not answer, or you may read nothing of it.
     """
     from webhook.model.accelerators import BUILT_IN
 
@@ -54,7 +63,7 @@ def top(asked: TopOptions) -> None:
             console().clear()
         asked.show(found, partial(_print, found, quotas, names_namespaces=asked.namespace is None))
         if not asked.watch:
-            return
+            sys.exit(0 if quotas or "used" in found or "refused" in found else UNUSABLE)
         try:
             time.sleep(_PAUSE_SECONDS)
         except KeyboardInterrupt:
@@ -154,6 +163,8 @@ def _print(
         screen.print(table([key.upper() for key in columns], rows))
     for one in found["missing"]:
         print_line((f"Not known: {one['message']}", "dim"))
+    if found["missing"] and names_namespaces:
+        print_line(("Of one namespace you may read more: -n NAMESPACE", "dim"))
 
 
 def _cell(value: Any) -> Any:

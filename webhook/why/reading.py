@@ -143,7 +143,8 @@ class InventoryServer:
         namespace = {} if kind in _OF_THE_CLUSTER else {"namespace": metadata.get("namespace") or "default"}
         made = str(uuid5(NAMESPACE_URL, f"{resource}/{namespace.get('namespace', '')}/{metadata['name']}"))
         self._kinds.setdefault((group, resource), (version or "v1", kind))
-        self._objects[group, resource].append({**raw, "metadata": {"uid": made, **metadata, **namespace}})
+        metadata = {**metadata, **namespace, "uid": metadata.get("uid") or made}
+        self._objects[group, resource].append({**raw, "metadata": metadata})
 
     def add_statuses(self, policies: PolicySet, pods: Iterable[GpuPod]) -> None:
         """What the replicas would show of these policies and pods: usage of quotas, and exceptions."""
