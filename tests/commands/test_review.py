@@ -218,3 +218,10 @@ def test_two_driver_objects_of_one_file_know_of_each_other(tmp_path: Path) -> No
     (tmp_path / "driver.yaml").write_text(yaml.safe_dump_all(both))
     items = review_json(tmp_path / "driver.yaml", "--inventory", tmp_path / "inventory.json")["items"]
     assert ["both select 2 nodes, such as v0" in str(one["warnings"]) for one in items] == [True, True]
+
+
+def test_a_workload_whose_template_is_no_map_cannot_be_read(here: Path) -> None:
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": "x"}}
+    (here / "job.yaml").write_text(yaml.safe_dump(job))
+    done = gpu_policy("review", "job.yaml")
+    assert (done.exit_code, "found a string, expected a map" in done.stdout) == (2, True)

@@ -66,8 +66,8 @@ class Template:
     @property
     def made(self) -> Mapping[str, Any]:
         """`pod` with the owner reference and the labels that its controller will add."""
-        metadata = self.pod.get("metadata")
-        if not (metadata is None or isinstance(metadata, dict)):
+        metadata = part(self.pod, "metadata")
+        if not isinstance(self.pod, dict) or not isinstance(metadata, dict | None):
             return self.pod
         added: dict[str, Any] = {}
         if self.owner_kind:
