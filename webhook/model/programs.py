@@ -54,7 +54,7 @@ def _name(program: str) -> str:
 
 MANY = "\0"
 """Marks a word of a script that may become several words, or none, such as $ARGS without quotes."""
-LONGEST_LITERAL = 20_000
+LONGEST_LITERAL = 10_000
 """Characters of words that are read as a shell reads them."""
 _COMPUTED = re.compile(r"<<|\$\(|`")
 _WORD = re.compile(

@@ -49,7 +49,7 @@ class Launcher:
     runs: tuple[str, ...]
     sizes: list[list[str]]
     source: str
-    images: tuple[str, ...] = ()
+    images: tuple[re.Pattern[str], ...] = ()
     local: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     drops: str = ""
@@ -100,7 +100,10 @@ class Started(NamedTuple):
 
 LAUNCHERS = read_rows(Launcher, read_table(Path(__file__).with_name("data") / "launchers.yaml"), "launchers.yaml")
 _BY_WORDS = {tuple(words.split()): one for one in LAUNCHERS for words in one.runs}
-_PROGRAMS = re.compile("|".join({re.escape(max(words, key=len)) for words in _BY_WORDS}))
+_IMAGE = "<image>"
+"""Stands for the program that an image runs. Whatever it is, what its `--tensor-parallel-size` means is known."""
+_PROGRAMS = re.compile("|".join({"tensor.parallel.size", *(re.escape(max(words, key=len)) for words in _BY_WORDS)}))
+_SERVED = re.compile("|".join(name.pattern for one in LAUNCHERS for name in one.images))
 _READ = {_VISIBLE, *(one.env for one in LAUNCHERS), *(name for one in LAUNCHERS for name in one.open)}
 _LOADING = {
     one.name: replace(
@@ -111,8 +114,6 @@ _LOADING = {
     for one in LAUNCHERS
     if one.model
 }
-_IMAGES = {name: one for one in LAUNCHERS for name in one.images}
-_IMAGE = re.compile(rf"(?:^|/)({'|'.join(map(re.escape, sorted(_IMAGES)))})(?:[:@]|$)")
 
 
 class Settings(TableSettings):
@@ -124,8 +125,9 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     for container in pod.lasting_containers():
         if not (container.gpu_count or container.has_claims):
             continue
-        words, started = _words(container), list[Started]()
-        if any(map(_PROGRAMS.search, words)) and sum(map(len, words)) <= LONGEST_LITERAL:
+        words = container.words if container.command else _words(container)
+        started: list[Started] = []
+        if sum(map(len, words)) <= LONGEST_LITERAL and any(map(_PROGRAMS.search, words)) and _is_short(container):
             reads_all, count = facts.is_thorough or container.has_claims, container.gpu_count
             found = _started(words, container.env, container.env_from, may_span_nodes(pod))
             started = [one for one in found if reads_all or (one.size is not None and one.size.number != count)]
@@ -138,10 +140,19 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
                     yield from unfit(one.model, pod, container, gpus, facts, settings.catalogue)
 
 
+def _is_short(container: Container) -> bool:
+    """Whether its variables are short enough to be read, and remembered."""
+    return sum(map(len, (*container.env_from, *(value or "" for _, value in container.env)))) <= LONGEST_LITERAL
+
+
 def _words(container: Container) -> tuple[str, ...]:
-    """The words of the command, after those of the image's entry point if the image is one of the table."""
-    image = None if container.command else _IMAGE.search(container.image)
-    return container.words if image is None else (*_IMAGES[image[1]].runs[0].split(), *container.args)
+    """The arguments of a container without a command, after what its image runs."""
+    runs = ""
+    if _SERVED.search(container.image):
+        runs = next(one.runs[0] for one in LAUNCHERS for name in one.images if name.search(container.image))
+    elif container.args and container.args[0].startswith("-"):
+        runs = _IMAGE
+    return (*runs.split(), *container.args)
 
 
 def _own_gpus(container: Container, pod: Pod, facts: Facts) -> int:
@@ -195,7 +206,7 @@ def _of_devices(container: Container, gpus: int) -> Iterator[Advice]:
         yield Advice(f"{container.path}.env[{_VISIBLE}]", found, "Remove the variable: the container sees its own GPUs")
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def _started(
     words: tuple[str, ...], variables: tuple[tuple[str, str | None], ...], prefixes: tuple[str, ...], spans: bool
 ) -> Sequence[Started]:
@@ -338,5 +349,4 @@ RULE = Rule(
     example=Example(_SERVER),
     settings=Settings,
     validate=validate,
-    depends_on_cluster_state=True,
 )
