@@ -2,10 +2,13 @@
 
 import shlex
 
+from tests.build import policy
 from tests.golden import each, golden
 from tests.gpus import discovered_labels as labels
 from tests.rules.rule_case import RuleCase, RulePods, any_of, container_with
 from tests.rules.samples import NOTHING_KNOWN, Cluster, container, pod, settings_of
+from webhook import engine
+from webhook.facts.facts import ClusterFacts
 from webhook.model.accelerators import GPUMEM
 from webhook.model.claims import TEMPLATE, TOO_LARGE, Devices
 from webhook.model.node import NodeClass
@@ -104,6 +107,24 @@ def test_nothing_is_said_where_the_gpus_or_the_processes_are_not_certain(raw, la
 )
 def test_only_a_server_that_cannot_start_is_a_violation(kind, raw):
     assert [type(one) for one in judged(raw)] == [kind]
+
+
+@each(
+    "version, kind, is_said",
+    {
+        "a kind whose pods are on their own": ("apps/v1", "StatefulSet", True),
+        "a kind of groups": ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", False),
+        "a kind whose operator adds nodes to the arguments": ("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", False),
+        "a kind that nobody knows": ("example.com/v1", "ModelServing", False),
+    },
+)
+def test_pods_of_a_template_may_work_together(version, kind, is_said):
+    template = {"spec": pod(running(2, EIGHT))["spec"]}
+    inside = {"leaderWorkerTemplate": {"size": 2, "workerTemplate": template}, "template": template}
+    raw = {"apiVersion": version, "kind": kind, "spec": {**inside, "roles": [{"name": "a", "template": template}]}}
+    outcomes = engine.template_outcomes(raw, "team", policy({"processes": {"mode": "warn"}}), ClusterFacts())
+    assert outcomes
+    assert any(found.rule == RULE.key for one in outcomes for found in one.findings) == is_said
 
 
 @each(

@@ -28,7 +28,7 @@ from webhook.model.claims import TOO_LARGE, Devices, claims_of
 from webhook.model.pod import Container, Pod
 from webhook.model.programs import LONGEST_LITERAL, MANY, literal
 from webhook.model.wording import counted
-from webhook.model.workloads.controllers import may_span_nodes
+from webhook.model.workloads.controllers import may_be_a_part
 from webhook.rules.candidates import candidates
 from webhook.rules.device_access import VARIABLE, is_device_file, requesting_devices, requests_devices
 from webhook.rules.model_fit import unfit
@@ -129,7 +129,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         started: list[Started] = []
         if sum(map(len, words)) <= LONGEST_LITERAL and any(map(_PROGRAMS.search, words)) and _is_short(container):
             reads_all, count = facts.is_thorough or container.has_claims, container.gpu_count
-            found = _started(words, container.env, container.env_from, may_span_nodes(pod))
+            found = _started(words, container.env, container.env_from, may_be_a_part(pod))
             started = [one for one in found if reads_all or (one.size is not None and one.size.number != count)]
         if started or container.sets_env(_VISIBLE):
             gpus = _own_gpus(container, pod, facts)

@@ -57,6 +57,16 @@ def may_span_nodes(pod: Pod) -> bool:
     return LEADER_WORKER_SET in pod.labels and pod.annotations.get(_GROUP_SIZE) != "1"
 
 
+PERHAPS_A_PART = MappingProxyType({"(perhaps a part of a group)": ""})
+"""The mark of templates whose controller may make pods that work together, and no label says so. It is no label that a
+pod can have."""
+
+
+def may_be_a_part(pod: Pod) -> bool:
+    """Whether the pod may work with others as one program, as far as anything tells."""
+    return may_span_nodes(pod) or not PERHAPS_A_PART.keys().isdisjoint(pod.labels)
+
+
 _OF_GROUPS = {
     "kubeflow.org": TRAINING,
     "trainer.kubeflow.org": JOB_SET,
@@ -68,6 +78,8 @@ _OF_GROUPS = {
     "flow.volcano.sh": VOLCANO,
 }
 """API group -> label that controllers of the group add to their pods."""
+_WITHOUT_LABELS = ("grove.io/", "workloads.x-k8s.io/")
+"""API groups whose pods may work together without a label of these."""
 _ALONE = frozenset({"Notebook"})
 
 
@@ -76,7 +88,9 @@ def labelled(raw: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[
     name = _label(raw, str(raw.get("apiVersion")).rpartition("/")[0], str(raw.get("kind")))
     for template in templates:
         labels = {name: ""} | (dict([_MPI]) if raw.get("apiVersion") == "kubeflow.org/v2beta1" else {})
-        yield replace(template, labels=labels) if name else template
+        if not name:
+            labels = dict(PERHAPS_A_PART) if str(raw.get("apiVersion")).startswith(_WITHOUT_LABELS) else {}
+        yield replace(template, labels=labels) if labels else template
 
 
 def _label(raw: Mapping[str, Any], group: str, kind: str) -> str:

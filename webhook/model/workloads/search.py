@@ -8,6 +8,7 @@ lists. Parts that are merged into other pods (patches, the containers of a Prome
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from webhook.model.json_parts import mapped, named, part, short
 from webhook.model.pod import APP, INIT
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import ShapeError
-from webhook.model.workloads.controllers import labelled
+from webhook.model.workloads.controllers import PERHAPS_A_PART, labelled
 from webhook.model.workloads.template import Template, is_placeholder, settled, settled_template
 
 _SOUND = 10
@@ -83,7 +84,8 @@ def search(raw: Mapping[str, Any], most: int | None = None) -> Iterator[Template
     for spot, name in zip(found, names, strict=True):
         template = Template(_pod_at(spot), spot.path, group=name if times[name] == 1 else "")
         settled = labelled(_object_around(spot), settled_template(template))
-        yield from (one for one in settled if _reads_as_pod(one.pod))
+        marked = (replace(one, labels={**PERHAPS_A_PART, **one.labels}) for one in settled)
+        yield from (one for one in marked if _reads_as_pod(one.pod))
 
 
 def unread_gpus(
