@@ -284,8 +284,9 @@ def mpi(workers: int) -> dict[str, Any]:
     return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "spec": {"mpiReplicaSpecs": specs}}
 
 
-def groups(size: Any) -> dict[str, Any]:
-    spec = {"leaderWorkerTemplate": {"size": size, "workerTemplate": {"spec": pod(8)["spec"]}}}
+def groups(size: int, **leader: Any) -> dict[str, Any]:
+    """A LeaderWorkerSet of three groups."""
+    spec = {"leaderWorkerTemplate": {"size": size, "workerTemplate": {"spec": pod(8)["spec"]}, **leader}, "replicas": 3}
     return {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "spec": spec}
 
 
@@ -301,8 +302,10 @@ def indexed(**spec: Any) -> dict[str, Any]:
         "one of each of two kinds": (training(workers=1), 2),
         "one GPU pod beside another": (mpi(1), 0),
         "nobody says how many": (training(workers="{{n}}"), 0),
-        "a group of two": (groups(2), 1),
-        "a group of one": (groups(1), 0),
+        "groups of two": (groups(2), 1),
+        "groups of one": (groups(1), 0),
+        "groups with one GPU pod": (groups(2, leaderTemplate={"spec": pod(0)["spec"]}), 0),
+        "groups with two GPU pods": (groups(3, leaderTemplate={"spec": pod(0)["spec"]}), 1),
         "two indexes": (indexed(completions=2, parallelism=2), 1),
         "one index": (indexed(completions=1), 0),
         "replicas that serve alone": (workload("Deployment", pod(8)), 0),

@@ -13,7 +13,7 @@ from webhook.engine.workload_quotas import NOTHING_AROUND, Around, TemplateOutco
 from webhook.facts.facts import ClusterFacts
 from webhook.gpus.gpu_table import GPUS
 from webhook.model.edits import AddGpuLimit
-from webhook.model.json_parts import listed
+from webhook.model.json_parts import listed, part
 from webhook.model.pod import APP, INIT, Pod
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.shape import MOST_ENTRIES, ShapeError, shortened
@@ -21,6 +21,7 @@ from webhook.model.subject import PodSubject, subject_of, subject_of_template
 from webhook.model.wording import counted, cut
 from webhook.model.workloads import Template, number_of_templates, templates_of, unread_gpus, with_runtime, workload_of
 from webhook.model.workloads.peaks import starts_now
+from webhook.model.workloads.template import count_of
 from webhook.outcome import Finding, FindingKind, Injection, Outcome
 from webhook.policy.policy_quotas import ConfiguredQuota
 from webhook.policy.policy_set import InForce, Policy
@@ -98,7 +99,7 @@ def template_outcomes(  # noqa: PLR0913  # all that decides
             outcomes.append(_judge(raw, template, context))
         except ShapeError as error:
             raise error.at(template.place) from None
-    outcomes = _without_groups(outcomes, policy)
+    outcomes = _without_groups(raw, outcomes, policy)
     found = _unread(raw, [one.template for one in outcomes], policy)
     unread = [TemplateOutcome(Template({}, one.field), others=(one,)) for one in found]
     for told_of in _together(raw, outcomes, context):
@@ -164,20 +165,24 @@ def _findings(raw: Mapping[str, Any], context: _Context) -> Iterator[_Found]:
             found.append(_malformed(template, error))
     else:
         found += [_Found(KEY, finding) for finding in _unread(raw, templates, context.policy)]
-    judged = _without_groups([one for one in found if isinstance(one, TemplateOutcome)], context.policy)
+    judged = _without_groups(raw, [one for one in found if isinstance(one, TemplateOutcome)], context.policy)
     rest = iter(judged)
     for one in found:
         yield from [one] if isinstance(one, _Found) else _placed(next(rest))
     yield from (_Found(one.key, one.finding) for one in _together(raw, judged, context))
 
 
-def _without_groups(judged: list[TemplateOutcome], policy: Policy) -> list[TemplateOutcome]:
-    """The outcomes; findings about pods that work together are left out unless the object makes several GPU pods."""
+def _without_groups(raw: Mapping[str, Any], judged: list[TemplateOutcome], policy: Policy) -> list[TemplateOutcome]:
+    """The outcomes; findings about pods that work together are left out unless the object makes several GPU pods.
+
+    The groups of a LeaderWorkerSet work apart from each other.
+    """
     of_groups = {active.rule.key for active in policy.rules if active.rule.is_about_groups}
     if not any(it.rule in of_groups for one in judged for it in one.in_pod):
         return judged
     counts = [one.template.pods for one in judged if one.gpus]
-    if None not in counts and sum(filter(None, counts)) > 1:
+    groups = count_of(part(raw, "spec", "replicas"), 1) if raw.get("kind") == "LeaderWorkerSet" else 1
+    if None not in counts and sum(filter(None, counts)) > (groups or 1):
         return judged
     return [replace(one, in_pod=tuple([it for it in one.in_pod if it.rule not in of_groups])) for one in judged]
 
