@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "webhook"
 
 CLASSES = {"Settings"}
-"""Names of several public classes. Each rule calls its own `Settings`; docs/decisions.md says why."""
+"""Names of several public classes. Each rule calls its own `Settings`; docs/decisions/ says why."""
 
 
 def public_classes(path: Path) -> Iterator[str]:
