@@ -32,7 +32,7 @@ RAY = "ray.io/cluster"
 TRAINING = "training.kubeflow.org/job-name"
 VOLCANO = "volcano.sh/job-name"
 
-_NAMES = (INDEX, JOB_SET, RAY, TRAINING, VOLCANO)
+_NAMES = frozenset({INDEX, JOB_SET, RAY, TRAINING, VOLCANO})
 _GROUP_SIZE = "leaderworkerset.sigs.k8s.io/size"
 _OWNERS = frozenset({"JAXJob", "MPIJob", "MXJob", "PaddleJob", "PyTorchJob", "RayCluster", "TFJob", "XGBoostJob"})
 
@@ -52,7 +52,7 @@ def starts_ranks_over_ssh(pod: Pod) -> bool:
 
 def may_span_nodes(pod: Pod) -> bool:
     """Whether the pod belongs to a job that may run on several nodes."""
-    if pod.owner_kind in _OWNERS or any(name in pod.labels or name in pod.annotations for name in _NAMES):
+    if pod.owner_kind in _OWNERS or not (_NAMES.isdisjoint(pod.labels) and _NAMES.isdisjoint(pod.annotations)):
         return True
     return LEADER_WORKER_SET in pod.labels and pod.annotations.get(_GROUP_SIZE) != "1"
 
