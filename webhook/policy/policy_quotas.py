@@ -95,7 +95,7 @@ class SharedQuotaSettings(gpu_quota.Settings):
     """Namespaces whose pods count together: exact names and globs with `*` and `?`. A namespace may share several
     quotas; then all of them apply."""
     mode: Mode = Mode.ENFORCE
-    """As of rules: what happens to a pod that would exceed a limit."""
+    """As of rules: what happens to a pod that would exceed a limit. It is not inherited."""
 
     @model_validator(mode="after")
     def _limits_something(self) -> "SharedQuotaSettings":
