@@ -35,7 +35,9 @@ FAULTS = {
         f"{POST}http: server gave HTTP response to HTTPS client",
         f"{POST}tls: first record does not look like a TLS handshake",
     ],
-    "nothing listens where the Service leads": [f"{POST}dial tcp 10.0.0.7:443: connect: connection refused"],
+    "nothing listens at the address that the API server calls": [
+        f"{POST}dial tcp 10.0.0.7:443: connect: connection refused"
+    ],
     "the webhook was reached and did not answer in time, or something on the way swallows the answer": [
         f"{POST}context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
     ],

@@ -44,7 +44,8 @@ class NodesOptions(Facts, PolicyOf, Printed):
         from webhook.audit.node_kinds import node_kinds
         from webhook.facts.made_pools import known_pools
 
-        cluster = background_of(self.inventory, self.kubeconfig, policy.accelerators).facts.cluster
+        kubeconfig = self.kubeconfig or ("" if self.inventory is None else None)  # found as by the other commands
+        cluster = background_of(self.inventory, kubeconfig, policy.accelerators).facts.cluster
         return node_kinds(
             cluster.nodes.values(), known_pools(policy.pools, cluster.made), policy.accelerators, policy.tables
         )
@@ -141,8 +142,6 @@ def nodes(asked: NodesOptions) -> None:
     A node pool of the policy counts as 0 nodes. GPUs are counted by the label nvidia.com/gpu.count, else by the node's
     capacity; slices and shares count by how many of them one GPU has.
     """
-    if asked.inventory is None and asked.kubeconfig is None:
-        fail("no source of facts about the cluster; name --inventory or --kubeconfig")
     from webhook.audit.node_kinds import render_kinds
 
     kinds = asked.kinds(asked.known)

@@ -57,7 +57,7 @@ def test_a_port_where_nothing_listens_is_recognised(site: Site) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     lead_to(site, port)
-    fails(site, "nothing listens where the Service leads", f"the pods' port {site.webhook.port}")
+    fails(site, "nothing listens at the address that the API server calls", f"the pods' port {site.webhook.port}")
 
 
 def test_something_else_behind_the_port_is_recognised(site: Site) -> None:
