@@ -22,7 +22,10 @@ TAKING = {
 """Functions with a default for the tables, and the number of arguments of a call that passes them."""
 BY_NAME = {"ImageContext": "tables", "offer_from": "gpus", "Knowledge": "tables"}
 """Functions that take the tables by keyword."""
-OTHERS = {"webhook/doctor/node_checks.py offer_of": "asks for the driver alone, which no table tells"}
+OTHERS = {
+    "webhook/doctor/node_checks.py offer_of": "asks for the driver alone, which no table tells",
+    "webhook/commands/top.py capacity_of": "counts GPUs, whatever they are",
+}
 
 
 def _calls() -> Iterator[tuple[str, str, ast.Call]]:
