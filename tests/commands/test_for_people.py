@@ -183,6 +183,25 @@ def test_a_first_policy_is_written_from_options_or_answers_and_never_over_anothe
     assert not (tmp_path / "c").exists()
 
 
+OF_A_KEY = {"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}
+OF_A_VALUE = {"key": "dedicated", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
+
+
+@each(
+    "taint, toleration",
+    {
+        "any value": ("dedicated", OF_A_KEY),
+        "one value": ("dedicated=gpu", OF_A_VALUE),
+        "all three parts": ("dedicated=gpu:NoSchedule", OF_A_VALUE),
+        "an effect": ("dedicated:NoExecute", {**OF_A_KEY, "effect": "NoExecute"}),
+    },
+)
+def test_a_taint_is_written_as_for_kubectl(tmp_path: Path, taint: str, toleration: dict[str, str]) -> None:
+    assert gpu_policy("policy", "init", "-o", tmp_path, "--yes", "--taint", taint).exit_code == 0
+    written = yaml.safe_load((tmp_path / "_default.yaml").read_text())
+    assert written["spec"]["rules"]["tolerations"]["add"] == [toleration]
+
+
 # why and top, of a file and of a cluster
 
 

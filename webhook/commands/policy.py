@@ -40,7 +40,7 @@ class InitOptions(Options):
     mode: str = option(
         "What happens to pods that break a rule?", otherwise="warn", type=click.Choice(["enforce", "warn", "audit"])
     )
-    taint: str = option("Which taint do GPU nodes have?", otherwise="nvidia.com/gpu")
+    taint: str = option("Which taint do GPU nodes have, as key[=value][:effect]?", otherwise="nvidia.com/gpu")
     max_per_pod: int = option("How many GPUs may one pod have?", otherwise=8, type=click.IntRange(1))
     quota: int = option("How many GPUs may one namespace have (0: any number)?", otherwise=0, type=click.IntRange(0))
     contact: str = option("Whom should the authors of pods ask?", otherwise="the platform team")
@@ -132,17 +132,31 @@ def init(asked: InitOptions) -> None:
             fail(is_there)
         write_file(text, file)
     except FileErrors as errors:
-        fail(str(errors))
+        for one in errors.errors:
+            places = [option for key, option in _ASKED_BY.items() if f".{key}" in one.key]
+            echo(": ".join([*places, one.message]), is_error=True)
+        fail("nothing is written")
     except OSError as error:
         fail(f"{file} cannot be written: {error.strerror}; name another --output")
     echo(f"{file} is written. Try it: gpu-policy review MANIFEST --policies {asked.output}")
 
 
+_ASKED_BY = {"contact": "--contact", "tolerations": "--taint", "gpuLimits": "--max-per-pod", "gpuQuota": "--quota"}
+"""The options behind the parts of a first policy."""
+
+
 def _first_policy(said: InitOptions) -> str:
+    import re
+
     from webhook.policy.show import in_one_line
     from webhook.rules import RULES
 
-    mode, taint = said.mode, {"key": said.taint, "operator": "Exists", "effect": "NoSchedule"}
+    found = re.fullmatch(r"([^=:]+)(?:=([^=:]*))?(?::([^=:]+))?", said.taint)
+    if said.taint and found is None:
+        fail(f"--taint: {said.taint} is no taint; write key[=value][:effect] such as dedicated=gpu:NoSchedule")
+    key, value, effect = found.groups() if found is not None else ("", None, None)
+    of_value = {"operator": "Exists"} if value is None else {"operator": "Equal", "value": value}
+    mode, taint = said.mode, {"key": key, **of_value, "effect": effect or "NoSchedule"}
     settings: dict[str, dict[str, Any]] = {
         **({"tolerations": {"mode": "enforce", "add": [taint]}} if said.taint else {}),
         "sharedMemory": {"mode": "enforce"},
