@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from tests.engine.test_exceptions import ENTRY, written
 from webhook.commands.main import main
-from webhook.policy.show import as_json, lines, listed, state
+from webhook.policy.show import as_json, explain, lines, listed, state
 
 NOW = datetime(2027, 1, 10, tzinfo=UTC).timestamp()
 DAY = 86_400
@@ -60,6 +60,17 @@ def test_programs_find_every_key(exceptions) -> None:
     found = as_json(exceptions[1], NOW)
     assert (found["ends"], found["daysLeft"], found["match"]) == ("2027-01-16T00:00Z", 6, {"names": ["bert-*"]})
     assert json.dumps(found)
+
+
+def test_the_policy_of_a_namespace_shows_them_alike(tmp_path) -> None:
+    policies = written(tmp_path, {**ENTRY, "until": "2031-01-01"})
+    assert explain(policies, "team").splitlines()[-5:] == [
+        "# exceptions, from _exceptions.yaml:",
+        "#   bert-legacy: too far ahead, until 2031-01-01",
+        "#       for names bert-* in team",
+        "#       from gpuLimits (mode audit)",
+        "#       because of migration to 8 GPUs (OPS-123)",
+    ]
 
 
 def test_the_command_prints_them(tmp_path) -> None:

@@ -16,7 +16,7 @@ ncclEnv: {mode: warn, env: {NCCL_DEBUG: "", X: "1"}}
 """
 
 
-def test_each_rule_says_which_file_had_the_last_word(policies) -> None:
+def test_each_rule_says_from_which_files_its_settings_are(policies) -> None:
     policies.policy("_default", DEFAULT)
     policies.policy("vision", OWN, '["vision-*"]')
     loaded = policies.load()
@@ -24,7 +24,9 @@ def test_each_rule_says_which_file_had_the_last_word(policies) -> None:
     lines = text.splitlines()
     short = loaded.for_namespace("vision-1").short_hash
     assert lines[0] == f"# namespace vision-1: policy vision ({short}), vision.yaml over _default.yaml"
-    assert "    # from vision.yaml\n    sharedMemory:\n      mode: enforce\n      ifMissing: warn" in text
+    origins = "# from _default.yaml: mode; from vision.yaml: size"
+    assert f"    {origins}\n    sharedMemory:\n      mode: enforce\n      ifMissing: warn" in text
+    assert "    # from vision.yaml\n    ncclEnv:\n      mode: warn" in text
     assert "    # from _default.yaml\n    tolerations:" in text
     assert "    # disabled, or named in no file\n    gpuLimits:\n      mode: disabled" in text
 

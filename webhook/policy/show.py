@@ -1,5 +1,6 @@
 """What people read: the policy of a namespace with every default, its status, and the list of exceptions."""
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -77,11 +78,22 @@ def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) 
         lines += [f"  # {comments[key]}"] if key in comments else []
         lines += ["  " + line for line in _yaml({key: value})]
     lines.append("  rules:")
-    origins = {active.rule.key: f"from {active.origin}" for active in policy.rules}
+    origins = {active.rule.key: _origins(active) for active in policy.rules}
     for key, value in settings.items():
         lines.append(f"    # {origins.get(key, 'disabled, or named in no file')}")
         lines += ["    " + line for line in _yaml({key: value})]
     return "\n".join((*lines, *_tail(policies, namespace))) + "\n"
+
+
+def _origins(active: ConfiguredRule) -> str:
+    """The file of a rule, or of each of its settings if several files have some."""
+    keys: dict[str, list[str]] = {}
+    for name, node in active.node.entries.items():
+        for key, leaf in _leaves(name, node).items():
+            keys.setdefault(Path(leaf.file).name, []).append(key)
+    if len(keys) < 2:
+        return f"from {next(iter(keys), active.origin)}"
+    return "; ".join(f"from {file}: {', '.join(own)}" for file, own in keys.items())
 
 
 def _head(policy: Policy, namespace: str) -> str:
@@ -95,8 +107,8 @@ def _tail(policies: PolicySet, namespace: str) -> Iterator[str]:
     yield from ("# quotas, all of which hold:", *quotas) if quotas else ("# quotas: none",)
     if exceptions := policies.exceptions.of(namespace):
         yield f"# exceptions, from {EXCEPTIONS_FILE}:"
-        for one in exceptions:
-            yield f"#   {one.name}: {', '.join(one.concerned)} until {one.period.text} ({one.reason})"
+        now = time.time()
+        yield from (f"#   {line}" for one in listed(exceptions, now) for line in lines(one, now))
 
 
 def changes(policies: PolicySet, namespace: str, directory: Path) -> dict[str, YamlNode]:
