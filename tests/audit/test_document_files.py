@@ -121,8 +121,14 @@ def test_a_binary_file_is_an_error_with_its_line(tmp_path: Path, content: bytes,
         ("apiVersion: V1\nkind: Pod", "apiVersion: found 'V1', but a Pod's is 'v1'"),
         ("apiVersion: v1\nkind: pod", "kind: found 'pod', but it is spelled 'Pod'"),
         ("apiVersion: v1\nmetadata: {}", "an incomplete Kubernetes object"),
+        ("apiVersion: v1\nkind: podd", "kind: found 'podd', but v1 has no such kind; did you mean Pod?"),
+        ("apiVersion: apps/v1\nkind: Deplyoment", "kind: found 'Deplyoment', but apps/v1 has no such kind; did you mean"),
+        ("apiVersion: batch/v1\nkind: Task", "kind: found 'Task', but batch/v1 has no such kind; its kinds are CronJob, Job"),
     ],
-    ids=["core group", "group of the past", "capital letter", "small letter", "no kind"],
+    ids=[
+        *("core group", "group of the past", "capital letter", "small letter", "no kind", "a letter too much"),
+        *("two letters swapped", "another word"),
+    ],
 )
 def test_a_workload_that_is_none_as_it_is_written_is_an_error(tmp_path: Path, head: str, message: str) -> None:
     """Whether it is named or found in a directory: what would be allowed unseen is said."""
@@ -131,6 +137,14 @@ def test_a_workload_that_is_none_as_it_is_written_is_an_error(tmp_path: Path, he
         (error,) = read_all([str(path)], io.BytesIO())
         assert isinstance(error, DocumentError)
         assert error.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    "head", ["v1\nkind: Config", "v1\nkind: Template", "apps/v1\nkind: ControllerRevision", "batch/v1\nkind: JobList"]
+)
+def test_another_object_is_none(tmp_path: Path, head: str) -> None:
+    (tmp_path / "a.yaml").write_text(f"apiVersion: {head}\n")
+    assert not isinstance(*read_paths(tmp_path / "a.yaml"), DocumentError)
 
 
 PATCH = """\

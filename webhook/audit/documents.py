@@ -19,6 +19,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 
 from webhook.model.json_parts import mapped
+from webhook.model.wording import one_slip_away
 from webhook.model.workloads import WORKLOADS, is_pod, workload_of
 from webhook.yaml_files.repeated_keys import MERGE, RepeatedKey, mistake, without_repeated
 from webhook.yaml_files.yaml_lines import LOADER, sized_events
@@ -223,7 +224,9 @@ def _are_objects(items: object) -> bool:
 
 
 _BUILT_IN = (("", "Pod"), *(group_and_kind for group_and_kind in WORKLOADS if "." not in group_and_kind[0]))
-"""API groups and kinds that Kubernetes itself knows."""
+"""API groups and kinds of pods and workloads that Kubernetes itself knows."""
+_ALSO = ("apps", "ControllerRevision")
+"""The only other kind of the groups apps and batch. The core group has more, and legacy manifests of others name it."""
 
 
 def _mistaken(document: Document) -> DocumentError | None:
@@ -241,7 +244,13 @@ def _mistaken(document: Document) -> DocumentError | None:
             version = f"{expected_group}/v1" if expected_group else "v1"
             article = "an" if kind[0] in "AEIOU" else "a"
             return document.error(f"apiVersion: found {document.api_version!r}, but {article} {kind}'s is {version!r}")
-    return None
+    own = {kind.lower(): kind for of_group, kind in (*_BUILT_IN, _ALSO) if of_group == group}
+    written = document.kind.lower()
+    near = one_slip_away(written, sorted(own))
+    if written.removesuffix("list") in own or not (near or (group and own)):
+        return None
+    meant = f"did you mean {own[near]}?" if near else f"its kinds are {', '.join(sorted(own.values()))}"
+    return document.error(f"kind: found {document.kind!r}, but {document.api_version} has no such kind; {meant}")
 
 
 _SELECTING = frozenset({"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"})
