@@ -132,10 +132,8 @@ def init(asked: InitOptions) -> None:
             fail(is_there)
         write_file(text, file)
     except FileErrors as errors:
-        for one in errors.errors:
-            places = [option for key, option in _ASKED_BY.items() if f".{key}" in one.key]
-            echo(": ".join([*places, one.message]), is_error=True)
-        fail("nothing is written")
+        asked_by = {one: [said for part, said in _ASKED_BY.items() if f".{part}" in one.key] for one in errors.errors}
+        fail("\n".join(": ".join([*said, one.message]) for one, said in asked_by.items()))
     except OSError as error:
         fail(f"{file} cannot be written: {error.strerror}; name another --output")
     echo(f"{file} is written. Try it: gpu-policy review MANIFEST --policies {asked.output}")
