@@ -1,4 +1,4 @@
-"""`gpu-policy cuda plan`: what it reads, what it prints, and how it ends."""
+"""`gpu-policy plan`, and the older `gpu-policy cuda plan`: what it reads, what it prints, and how it ends."""
 
 import json
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.command_line import gpu_policy
+from tests.facts.test_made_pools import node_pool
 from tests.golden import golden
 from tests.upgrades.test_changes import A100, CUDA_12, UNKNOWN, V100, nodes, pod
 from tests.upgrades.test_driver_changes import nvidia_driver
@@ -182,6 +183,33 @@ def test_a_driver_object_that_plans_nothing_says_why(
     result = gpu_policy("cuda", "plan", "--inventory", inventory, manifest)
     assert result.exit_code == status
     assert f"{manifest}:1: {told}" in result.stderr
+
+
+def test_a_driver_object_for_a_node_pool_alone_is_planned_where_set_names_it(tmp_path: Path) -> None:
+    path, manifest = tmp_path / "inventory.json", tmp_path / "driver.yaml"
+    path.write_text(json.dumps(listed(*NODES, node_pool(["instance-family In g5"], labels={"x": "y"}))))
+    manifest.write_text(yaml.safe_dump(nvidia_driver("580.95.05", nodeSelector={"x": "y"})))
+    for options, status in (((), 2), (("--set", "gpu=580.95.05"), 0)):
+        result = gpu_policy("plan", "--inventory", path, manifest, *options)
+        assert (result.exit_code, "NodePool gpu is left out" in result.stderr) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "start"),
+    [
+        ("p.json", (), "{"),
+        ("p.md", (), "**GPU driver plan**"),
+        ("p.html", (), "<!"),
+        ("p.txt", (), "GPU driver plan"),
+        ("p.json", ("--format", "text"), "GPU driver plan"),
+    ],
+    ids=str,
+)
+def test_the_name_of_a_file_says_its_format(
+    inventory: Path, tmp_path: Path, name: str, options: tuple[str, ...], start: str
+) -> None:
+    gpu_policy("plan", "--inventory", inventory, "--set", "pool=v=590.44.01", "-o", tmp_path / name, *options)
+    assert (tmp_path / name).read_text().startswith(start)
 
 
 def test_a_manifest_without_any_change_is_no_plan(inventory: Path, tmp_path: Path) -> None:

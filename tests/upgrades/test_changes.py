@@ -23,6 +23,7 @@ CUDA_11 = "nvidia/cuda:11.4.3-runtime-ubuntu20.04"
 CUDA_12 = "nvidia/cuda:12.4.1-runtime-ubuntu22.04"
 CUDA_13 = "nvidia/cuda:13.0.0-runtime-ubuntu24.04"
 UNKNOWN = "registry.corp/train:1"
+TRITON = "nvcr.io/nvidia/tritonserver:23.10-py3"
 BOTH = ("driver-version", "runtime-version")
 T4, V100, A100, GEFORCE = "Tesla-T4", "Tesla-V100-SXM2-16GB", "NVIDIA-A100-SXM4-80GB", "NVIDIA-GeForce-RTX-3090"
 
@@ -88,12 +89,37 @@ def test_a_node_pool_of_karpenter_may_get_another_driver(
     assert (found.change, found.before.pools) == (change, ("gpu",))
 
 
+def test_a_declared_pool_that_replaces_a_node_pool_says_its_gpu() -> None:
+    labels = (("nvidia.com/cuda.driver-version.major", "535"), ("nvidia.com/gpu.product", "NVIDIA-A10G"))
+    pool = NodePool("gpu", labels, (), frozenset({"nvidia.com/gpu"}), 8)
+    using = PolicySet.of(Policy("p", (), content_hash("p"), DEFAULTS.default.rules, (pool,)), {})
+    facts = ClusterFacts.of(node_pools=[node_pool(["instance-family In g5"])])
+    plan = planned([], changed(facts, ["gpu=580.95.05"], policies=using), using)
+    assert [one.products for one in plan.pools] == [("NVIDIA-A10G",)]
+
+
+@each(
+    "driver, remedy",
+    {
+        "a whole driver": ("470.82.01", f"Write what {TRITON} brings into images of _cuda.yaml"),
+        "a branch": (
+            "525",
+            f"Write the driver with all its numbers, or what {TRITON} brings into images of _cuda.yaml",
+        ),
+    },
+)
+def test_what_would_clear_a_doubt_is_what_is_missing(driver: str, remedy: str) -> None:
+    facts = ClusterFacts.of([gpu_node("p0", T4, "535.183.01", ("driver-version",), pool="p")])
+    assert plan_for(pod("w", TRITON), facts, f"pool=p={driver}").remedy == remedy
+
+
 KINDS = {
     "v": (V100, "535.183.01"),
     "a": (A100, "535.183.01"),
     "n": (A100, "580.95.05"),
     "g": (GEFORCE, "535.183.01"),
     "o": (GEFORCE, "470.82.01"),
+    "u": (T4, "470.82.01"),
     "b": ("NVIDIA-B200", "580.95.05"),
 }
 """Pools by name: their GPUs and driver."""
@@ -125,6 +151,7 @@ CASES: dict[str, tuple[str, Raw, Any, str, str, str]] = {
     "some are not driven": ("v2 a3", w(CUDA_12), "v=590.44.01", "losesNodes", "5/5 3/5", "runs on 3 nodes then, and"),
     "lost and gained": ("v2 o2", w(CUDA_12), "v=590.44.01 o=580.95.05", "losesNodes", "2/4 2/4", LAST),
     "gained": ("g2 n3", w(CUDA_13), "g=580.95.05", "gains", "3/5 5/5", "runs on 2 nodes more than now"),
+    "known then": ("a1 u2", w(TRITON), "u=580.95.05", "gains", "1/3 3/3", "2 nodes then, and whether it does now is"),
     "without cuda-compat": ("a1 n1", w(CUDA_13), "a=580.95.05", "same", "2/2 2/2", "runs without forward"),
     "nothing": ("a1 n1", w(CUDA_13), "n=580.95.05", "same", "2/2 2/2", "nothing changes"),
     "a branch alone": ("g2", w(CUDA_13), "g=580", "unblocked", "0/2 2/2", "none of the nodes that it could land on"),

@@ -12,6 +12,7 @@ import pytest
 from werkzeug.test import Client
 
 from tests.build import policies, policy_file, request, review
+from tests.facts.test_made_pools import node_pool
 from tests.golden import golden
 from tests.upgrades.generated import Cluster, cluster
 from tests.upgrades.plans import CREATED, DEFAULTS
@@ -114,6 +115,29 @@ def test_nodes_that_bring_their_own_driver_are_left_alone(labels: dict[str, str]
     found = told(judged(cluster_policy("590.44.01"), facts_of("v2", **labels)))
     assert ("but for nodes that bring their own driver" in str(found)) is is_left_alone
     assert ("535.183.01 -> 590.44.01 on 2 nodes" in str(found)) is not is_left_alone
+
+
+@pytest.mark.parametrize(
+    ("raw", "labels", "remedy"),
+    [
+        (
+            nvidia_driver("590.44.01", nodeSelector={"x": "y"}),
+            {},
+            "declare the pool in spec.nodePools with its driver, or ",
+        ),
+        (cluster_policy("590.44.01"), {}, ""),
+        (cluster_policy("590.44.01"), {"nvidia.com/gpu.deploy.driver": "pre-installed"}, None),
+        (cluster_policy("590.44.01", enabled=False), {}, None),
+    ],
+    ids=["its label", "all nodes", "a driver of its own", "no driver"],
+)
+def test_a_node_pool_that_may_bring_a_driver_is_left_out_and_named(
+    raw: Raw, labels: dict[str, str], remedy: str | None
+) -> None:
+    made = node_pool(["instance-family In g5"], labels={"x": "y", **labels})
+    found = told(judged(raw, ClusterFacts.of(nodes(2, *KINDS["a"], "a"), node_pools=[made])))
+    why = "NodePool gpu is left out, because node images may bring a driver; "
+    assert (f"{why}{remedy}use `gpu-policy plan --set gpu=590.44.01`" in str(found)) is (remedy is not None)
 
 
 @pytest.mark.parametrize(

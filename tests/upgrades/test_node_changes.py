@@ -74,6 +74,12 @@ def test_values_that_no_node_has_are_told_beside_those_that_some_have() -> None:
     assert changed(FACTS, ["pool in (a100,v100)=580"]).changes[0].note == ""
 
 
+@pytest.mark.parametrize(("driver", "is_known"), [("580.95.05", True), ("580.159.03", True), ("580.999.9", False)])
+def test_a_release_that_no_table_has_is_a_note(driver: str, *, is_known: bool) -> None:
+    note = f'--set "pool=a100={driver}": release {driver} is not known here, so the facts of branch 580 are used'
+    assert changed(FACTS, [f"pool=a100={driver}"]).changes[0].note == ("" if is_known else note)
+
+
 def test_nodes_without_nvidia_gpus_have_no_driver() -> None:
     (change,) = changed(FACTS, ["kubernetes.io/hostname in (a0,cpu)=580"]).changes
     assert change.nodes == {"a0"}

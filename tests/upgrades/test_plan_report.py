@@ -32,6 +32,7 @@ EMPTY = DriverPlan(sample_plan().created, (), sample_plan().pools[2:3])
 def test_equal_plans_are_written_alike_and_none_is_empty(form: str, plan: DriverPlan) -> None:
     assert rendered_plan(plan, form) == rendered_plan(replace(plan), form)
     assert rendered_plan(plan, form).strip()
+    assert "What each driver branch would do" not in rendered_plan(replace(plan, pools=(), matrix=None), form)
 
 
 @pytest.mark.parametrize("form", PLAN_FORMATS)
@@ -52,6 +53,7 @@ def test_people_read_of_nodes_images_and_the_matrix(form: str) -> None:
         "GPU driver plan",
         "8 workloads: 2 break, 1 unknown, 1 lose nodes, 1 by forward compatibility only, 1 unblocked, 1 gain nodes",
         "driver 535.104.05 and 550.54.15 -> 590.44.01",
+        "an unknown driver -> 620",
         "branch 590 (new feature) has ended: it gets no more releases",
         "16 GPUs of Tesla-V100: driver branch 580 is the last for compute capability 7.0",
         "7 GPUs, 1,200 of 1,500 nodes -> 700 of 1,500 nodes and 1 pool, 3 unknown: as it is",
@@ -84,7 +86,7 @@ def test_markdown_stays_within_a_comment_and_opens_what_breaks() -> None:
     many = tuple(workload(number, WorkloadChange.BREAKS) for number in range(3_000))
     text = rendered_plan(replace(sample_plan(), workloads=many), "markdown")
     assert len(text.encode()) <= MOST
-    assert "`gpu-policy cuda plan --format json` has all" in text
+    assert "`gpu-policy plan --format json` has all" in text
     assert "<summary>Breaks" not in text
     assert "<summary>At risk" in rendered_plan(sample_plan(), "markdown")
 

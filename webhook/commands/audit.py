@@ -21,7 +21,7 @@ from webhook.commands.inputs import (
     manifests_of,
     on_progress,
 )
-from webhook.commands.options import Policies, SourceOptions, Strict, option, takes
+from webhook.commands.options import BY_SUFFIX, Policies, SourceOptions, Strict, option, takes
 
 if TYPE_CHECKING:
     from webhook.audit.object_sources import ObjectSource
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class AuditOptions(SourceOptions, Policies, Strict):
     """Raises ValueError where options contradict each other."""
 
-    format: str = option("Format of the report.", "text", type=click.Choice([*FORMATS, "yaml"]))
+    format: str = option("Format of the report.", None, otherwise=BY_SUFFIX, type=click.Choice([*FORMATS, "yaml"]))
     against: Path | None = option(
         "Directory of the policies in force. The report then says what --policies would change.", metavar="PATH"
     )

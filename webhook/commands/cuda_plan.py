@@ -1,4 +1,4 @@
-"""The command `gpu-policy cuda plan`: what a driver upgrade breaks, and what it opens."""
+"""The command `gpu-policy plan`: what a driver upgrade breaks, and what it opens."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from webhook.commands.inputs import echo, fail, inventory_of, load_policies, manifests_of, on_progress
-from webhook.commands.options import ImageResults, SourceOptions, option, takes
+from webhook.commands.options import BY_SUFFIX, ImageResults, SourceOptions, option, takes
 
 if TYPE_CHECKING:
     from webhook.audit.documents import Document, DocumentError
@@ -28,7 +28,7 @@ PLAN_FORMATS = ("text", "json", "html", "markdown", "sarif")
 class PlanOptions(SourceOptions, ImageResults):
     """Raises ValueError where options contradict each other."""
 
-    format: str = option("Format of the plan.", "text", type=click.Choice([*PLAN_FORMATS, "yaml"]))
+    format: str = option("Format of the plan.", None, otherwise=BY_SUFFIX, type=click.Choice([*PLAN_FORMATS, "yaml"]))
     set: tuple[str, ...] = option(
         "Nodes, and the driver that they will have, such as 'pool=a100=580.95.05' or 'pool in (a,b)=580'. SELECTOR is "
         "key=value or key in (a,b) of node labels, POOL a NodePool, or a node pool that a policy declares; repeatable.",
@@ -190,9 +190,10 @@ def _changed(
         except ValueError as error:
             faults.append(str(document.error(str(error))))
             continue
-        for note in wanted.notes or (() if wanted.changes else ("gives no node another driver",)):
+        notes = wanted.notes or (() if wanted.changes or wanted.left_out else ("gives no node another driver",))
+        for note in filter(None, (*notes, wanted.left_out)):
             said = str(document.error(f"{one.title}: {note}"))
-            if wanted.notes and not wanted.changes:
+            if not wanted.changes and (wanted.notes or (wanted.left_out and one.selector and not asked.set)):
                 faults.append(said)
             else:
                 echo(f"note: {said}", is_error=True)

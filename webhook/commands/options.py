@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from webhook.replica.image_lookups import Resolver
 
 PATH = click.Path(path_type=Path)
+BY_SUFFIX = "by the suffix of the file, else text"
+_OF_SUFFIX = {"md": "markdown", "xml": "junit", "yml": "yaml"}
 
 
 def option(text: str, default: Any = None, *names: str, **how: Any) -> Any:
@@ -197,7 +199,7 @@ class SourceOptions(Registries, InventoryFile):
         "-o",
         metavar="FORMAT|FILE",
     )
-    format: str = option("Format of the report.", "text", type=click.Choice(["text", "json", "yaml"]))
+    format: str = option("Format of the report.", None, type=click.Choice(["text", "json", "yaml"]))
 
     def __post_init__(self) -> None:
         from webhook.audit.writing import fault_of
@@ -212,6 +214,9 @@ class SourceOptions(Registries, InventoryFile):
             object.__setattr__(self, "output", None)
         elif self.output is not None and (fault := fault_of(self.output)):
             fail(fault)
+        if self.format is None:
+            meant = _OF_SUFFIX.get(suffix := str(self.output).rpartition(".")[2], suffix)
+            object.__setattr__(self, "format", meant if meant in formats else "text")
 
     @property
     def default_namespace(self) -> str:

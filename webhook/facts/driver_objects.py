@@ -88,6 +88,10 @@ class DriverObject:
     def selector(self) -> Mapping[str, str]:
         return {} if self.pod is None else self.pod.node_selector
 
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether nodes with these labels may get its driver, as far as node affinity allows."""
+        return self.selector.items() <= labels.items() and all(labels.get(key) in of for key, of in _MANAGED.items())
+
     def selected(self, table: NodeTable) -> Mask:
         mask = table.everything if self.pod is None else table.selected_nodes(self.pod, None)
         for key, values in _MANAGED.items():

@@ -36,7 +36,7 @@ WHOLE_GPUS = frozenset(_RESOURCES.values())
 BY_NODE_POOLS = frozenset({"Karpenter", "AKS node auto-provisioning", "EKS Auto Mode"})
 """The autoscalers, as `node_states.yaml` names them, whose nodes all come from NodePools."""
 _EKS_IMAGES = read_table(Path(__file__).with_name("data") / "eks_images.yaml")
-_EKS_DRIVERS = {
+EKS_DRIVERS = {
     f"{family}@{release}": driver
     for family in _EKS_IMAGES["sources"]
     for driver, releases in _EKS_IMAGES[family].items()
@@ -67,7 +67,7 @@ def node_class_from_raw(raw: object) -> tuple[str, NodeClassSays] | None:
     name, script = text(raw, "metadata", "name"), text(raw, "spec", "userData")
     aliases = [text(term, "alias") for term in listed(raw, "spec", "amiSelectorTerms")]
     is_script = bool(script) and not any(one.startswith("bottlerocket@") for one in aliases)  # which takes settings
-    driver = _EKS_DRIVERS.get(aliases[0], "") if len(aliases) == 1 and not is_script else ""
+    driver = EKS_DRIVERS.get(aliases[0], "") if len(aliases) == 1 and not is_script else ""
     labels_more = "node-labels" in script or "nodeLabels" in script
     return (name, NodeClassSays(driver, labels_more)) if name else None
 

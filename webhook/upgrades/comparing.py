@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from webhook.cuda import cuda_messages
+from webhook.cuda.assessment import NodeVerdict
 from webhook.cuda.checks import Verdict
 from webhook.cuda.need import BuiltFor, Need
 from webhook.model.pod import Pod
@@ -141,7 +142,10 @@ def _reason(
             by = " by forward compatibility" if then.verdict is RunsOn.COMPAT_ONLY else ""
             why = f"{_now(now, before)}; it runs on {_counted(one for one in moves if one.runs)} then{by}"
         case WorkloadChange.GAINS:
-            why = f"runs on {_counted(one for one in moves if one.runs and not one.ran)} more than now"
+            gained = [one for one in moves if one.runs and not one.ran]
+            said = enumerate(("more than now", "then, and whether it does now is not known"))
+            found = [([one for one in gained if (one.before is Verdict.UNKNOWN) == at], what) for at, what in said]
+            why = "; ".join(f"runs on {_counted(some)} {what}" for some, what in found if some)
         case _ if then.verdict in (RunsOn.CANNOT_RUN, RunsOn.NO_NODES):
             why = f"{_now(now, before)}, and none then"
         case _ if then.verdict is RunsOn.UNKNOWN:
@@ -200,21 +204,22 @@ def _doubt(after: PodPlacement, moves: Iterable[Move]) -> tuple[str, str]:
     verdicts = after.verdicts(moves)
     for at, (container, need) in enumerate(after.uses):
         if doubt := cuda_messages.doubt(container.image, need, at, verdicts):
-            return doubt, _clearing(container.image, need)
+            return doubt, _clearing(container.image, need, verdicts)
     return "it is not known whether it runs", ""
 
 
-def _clearing(image: str, need: Need) -> str:
+def _clearing(image: str, need: Need, verdicts: Sequence[NodeVerdict]) -> str:
     name = shortened(image, _LONGEST_IMAGE) or "an image"
     if need.kind is not BuiltFor.OTHER and need.cuda is None:
         return (
             f"Ask its registry with --resolve, or write what {name} needs into images of cudaDriver, or into the "
             "annotation cuda.gpupolicy.dev/CONTAINER of the pod"
         )
-    return (
-        "Write the driver with all its numbers, or the missing labels of the nodes (GPU Feature Discovery tells them), "
-        f"or what {name} brings into images of _cuda.yaml"
-    )
+    offers = [one.result.offer for one in verdicts if one.result.verdict is Verdict.UNKNOWN]
+    ways = ["the driver with all its numbers"] if any(not one.is_driver_exact for one in offers) else []
+    if any(one.driver is None or one.compute is None for one in offers):
+        ways.append("the missing labels of the nodes (GPU Feature Discovery tells them)")
+    return f"Write {', or '.join([*ways, f'what {name} brings into images of _cuda.yaml'])}"
 
 
 def _now(now: Reach, before: PodPlacement) -> str:

@@ -39,7 +39,7 @@ from webhook.upgrades.driver_plan import DriverPlan, PlannedPool, WorkloadChange
 from webhook.upgrades.node_changes import KnownNodes, wanted_by
 from webhook.upgrades.workload_planner import PlanRequest, WorkloadPlanner
 
-_ALL = "`gpu-policy cuda plan --cluster FILE` shows all"
+_ALL = "`gpu-policy plan --cluster FILE` shows all"
 _ADVICE = partial(Finding, "drivers", Mode.WARN, FindingKind.ADVICE)
 _CERTAIN = partial(Finding, "drivers", Mode.WARN, FindingKind.VIOLATION)
 _JUDGING = 0.6
@@ -89,14 +89,16 @@ class DriverJudge:
             return None
         one = driver_object_from(raw)
         pools = declared_pools(policy.at(now) for policy in policies.policies)
-        known = KnownNodes(facts.cluster.nodes, pools, policies.accelerators, policies.cuda.tables)
+        every = (*pools, *facts.cluster.made)
+        known = KnownNodes(facts.cluster.nodes, every, policies.accelerators, policies.cuda.tables)
         wanted = wanted_by(one, old, facts, known)
         found: list[Finding] = []
         if wanted.changes:
-            cluster = ChangedCluster(facts, wanted.changes, known.pools, None, known.tables, known.accelerators)
+            cluster = ChangedCluster(facts, wanted.changes, pools, None, known.tables, known.accelerators)
             plan, left = self._planned(PlanRequest(cluster, policies, datetime.fromtimestamp(now, UTC)), seconds)
             found = [*_lines(plan, one), *([_ADVICE(one.where, left, _ALL)] if left else ())]
-        found += [_ADVICE(one.where, note) for note in wanted.notes]
+        notes = (*wanted.notes, wanted.left_out, *(change.note for change in wanted.changes))
+        found += [_ADVICE(one.where, note) for note in filter(None, notes)]
         if policies.drivers is WorkloadsMode.ENFORCE and not wanted.is_contested:  # else it is not rolled out yet
             exception = policies.exceptions.for_driver(one.kind, subject_of(raw, one.kind), now)
             found = [

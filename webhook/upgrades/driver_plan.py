@@ -294,8 +294,8 @@ def as_report(plan: DriverPlan) -> AuditReport:
     parts = ", ".join(f"{count:,} {what}" for _, what, count in totals)
     said = f"{counted(len(plan.workloads), 'workload')}: {parts or 'none'}"
     if not plan.pools:
-        said = "What each driver branch would do"
-    subject = ReportSubject("GPU driver plan", "gpu-policy cuda plan", said, totals, _TITLES, _RULES, sections)
+        said = "Nothing changes" if plan.matrix is None else "What each driver branch would do"
+    subject = ReportSubject("GPU driver plan", "gpu-policy plan", said, totals, _TITLES, _RULES, sections)
     counts = Counts(workloads=len(plan.workloads))
     return AuditReport(plan.created, "", "", False, counts, tuple(findings), plan.errors, subject=subject)
 
@@ -340,7 +340,8 @@ def _pool(pool: PlannedPool) -> tuple[str, ...]:
         f"pool {few(pool.pools)}" if pool.pools else "",
         few(pool.products) if pool.products else "",
     )
-    now = f"driver {few(pool.drivers)}" if pool.drivers else "an unknown driver" if pool.gpus else "no driver"
+    has_gpus = pool.gpus or pool.products or pool.action is ChangeAction.SET
+    now = f"driver {few(pool.drivers)}" if pool.drivers else "an unknown driver" if has_gpus else "no driver"
     then = {
         ChangeAction.SET: f"{now} -> {pool.driver}",
         ChangeAction.RETIRE: f"{now} -> retired",

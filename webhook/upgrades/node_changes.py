@@ -14,9 +14,10 @@ from typing import NamedTuple
 from webhook.cuda.cuda_tables import CudaTables
 from webhook.facts.driver_objects import CLUSTER_POLICY, NVIDIA_DRIVER, DriverObject, driven_nodes, has_driver
 from webhook.facts.facts import ClusterFacts
+from webhook.facts.made_pools import EKS_DRIVERS, NODE_POOL_LABEL
 from webhook.facts.nodes import Node
 from webhook.model.accelerators import Accelerators
-from webhook.model.node import NodeClass, NodePool
+from webhook.model.node import CUDA_LABELS, NodeClass, NodePool
 from webhook.model.shape import FormatError, spelled
 from webhook.model.versions import Version, parse_version
 from webhook.model.wording import counted, few, hint, nearest
@@ -53,7 +54,7 @@ class NodeChange:
     """One thing that is done to nodes, as it was written in `text`.
 
     `nodes` are names of nodes, `pools` names of pools that policies declare. `driver` and `cuda`, the newest CUDA that
-    the driver runs, are given for SET. `note` says which values of a label mean nothing, beside others that do.
+    the driver runs, are given for SET. `note` says what else to know, such as values that mean nothing.
     """
 
     action: ChangeAction
@@ -93,7 +94,8 @@ class KnownNodes:
         if faults:
             raise UnusableChangesError(faults)
         missing = self.missing(key, values, action) if key else ""
-        note = f"--{action} {spelled(text)}: {missing}" if missing else ""
+        said = "; ".join(filter(None, (missing, "" if version is None else self.unknown_release(version))))
+        note = f"--{action} {spelled(text)}: {said}" if said else ""
         cuda = None if version is None else self.tables.drivers.reported_by(version)
         return NodeChange(action, selector.strip(), frozenset(nodes), frozenset(pools), version, cuda, note)
 
@@ -117,6 +119,13 @@ class KnownNodes:
             if not nodes and not pools:
                 raise FormatError(f"selects {counted(bare, 'node')} without NVIDIA GPUs; select others")
         return nodes, [pool.called for pool in pools]
+
+    def unknown_release(self, driver: Version) -> str:
+        """That a driver is newer than all known releases of its branch; empty for others, and for a branch alone."""
+        releases = [*map(parse_version, EKS_DRIVERS.values()), *(row.driver for row in self.tables.toolkits.rows)]
+        is_new = not any(one.major == driver.major and one.at_least(driver) for one in releases)
+        said = f"release {driver} is not known here, so the facts of branch {driver.major} are used"
+        return said if is_new and len(driver.parts) > 1 else ""
 
     def has_gpus(self, node: Node) -> bool:
         return has_nvidia_gpus(node.kind, self.accelerators)
@@ -192,6 +201,7 @@ class WantedDriver(NamedTuple):
 
     changes: tuple[NodeChange, ...] = ()
     notes: tuple[str, ...] = ()
+    left_out: str = ""  # which NodePools are not judged
     is_contested: bool = False
 
 
@@ -227,7 +237,26 @@ def wanted_by(one: DriverObject, old: DriverObject | None, facts: ClusterFacts, 
             f"{first.title} and {second.title} both select {counted(len(names), 'node')}, such as {names[0]}; while "
             "two select one node, GPU Operator rolls out no driver. Change one nodeSelector"
         )
-    return WantedDriver(tuple(filter(None, changes)), tuple(notes), bool(rivals))
+    left_out = _left_out(one, known) if one in nodes else ""
+    return WantedDriver(tuple(filter(None, changes)), tuple(notes), left_out, bool(rivals))
+
+
+def _left_out(one: DriverObject, known: KnownNodes) -> str:
+    """Which NodePools the object may mean, and no declared pool stands for; empty if there is none."""
+    declared = {dict(pool.labels).get(NODE_POOL_LABEL, pool.name) for pool in known.pools if not pool.made_by}
+    names = {
+        pool.called
+        for pool in known.pools
+        if pool.made_by and known.accelerators.has_nvidia(pool.gpu_resources) and pool.called not in declared
+        if one.selects(labels := dict(pool.labels)) and not any(key.startswith(CUDA_LABELS) for key in labels)
+    }
+    if not names or not one.version or (one.pod is not None and one.pod.required is not None):
+        return ""
+    declare = "declare the pool in spec.nodePools with its driver, or " if one.selector else ""
+    return (
+        f"NodePool {few(sorted(names))} {'is' if len(names) == 1 else 'are'} left out, because node images may bring a "
+        f"driver; {declare}use `gpu-policy plan --set {min(names)}={one.version}`"
+    )
 
 
 def _installing(one: DriverObject, own: Sequence[Node], known: KnownNodes) -> NodeChange | None:
@@ -241,7 +270,7 @@ def _installing(one: DriverObject, own: Sequence[Node], known: KnownNodes) -> No
         or (pool.members and any(all(node.label(key) == value for key, value in pool.members) for node in own))
     ]
     if not own and not pools:
-        if not chosen and not any(map(known.has_gpus, known.nodes.values())):
+        if _left_out(one, known) or (not chosen and not any(map(known.has_gpus, known.nodes.values()))):
             return None
         missing = (known.missing(key, (value,), ChangeAction.SET) for key, value in chosen)
         none = "it selects no node with NVIDIA GPUs, but for nodes that bring their own driver"
@@ -255,7 +284,8 @@ def _installing(one: DriverObject, own: Sequence[Node], known: KnownNodes) -> No
     nodes = frozenset(node.name for node in own if not has_driver(one.version, node.kind.labels, node.kind.by_slices))
     names = frozenset(pool.name for pool in pools if not has_driver(one.version, dict(pool.labels)))
     cuda = known.tables.drivers.reported_by(version)
-    return NodeChange(ChangeAction.SET, one.title, nodes, names, version, cuda) if nodes or names else None
+    note = known.unknown_release(version)
+    return NodeChange(ChangeAction.SET, one.title, nodes, names, version, cuda, note) if nodes or names else None
 
 
 def _driver(text: str, tables: CudaTables) -> Version:

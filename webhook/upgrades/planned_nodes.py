@@ -16,7 +16,7 @@ from webhook.cuda.drivers import Branch, last_of
 from webhook.cuda.need import Need
 from webhook.cuda.offer import Offer
 from webhook.facts.facts import ClusterFacts
-from webhook.model.node import NodeClass, NodePool
+from webhook.model.node import GPU_NAME_LABELS, NodeClass, NodePool
 from webhook.model.resource_slices import NVIDIA
 from webhook.upgrades.changed_cluster import AlikeNodes, ChangedCluster, Move, class_with
 from webhook.upgrades.comparing import change_of
@@ -44,7 +44,9 @@ def planned_pools(cluster: ChangedCluster, added: str, now: float) -> tuple[Plan
 
 
 def _planned_pool(change: NodeChange, cluster: ChangedCluster, now: float) -> PlannedPool:
-    pools = tuple(pool for pool in (*cluster.declared, *cluster.facts.cluster.made) if pool.called in change.pools)
+    own = {pool.name for pool in cluster.declared if dict(pool.labels).keys() & set(GPU_NAME_LABELS)}
+    made = (pool for pool in cluster.facts.cluster.made if pool.called not in own)
+    pools = tuple(pool for pool in (*cluster.declared, *made) if pool.called in change.pools)
     later = tuple(other for pool in pools if (other := cluster.pools.get(pool)) is not None)
     names = sorted(change.nodes)
     then = [] if change.action is ChangeAction.RETIRE else _gpu_kinds(names, later, cluster.after, cluster)
