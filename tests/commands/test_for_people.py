@@ -20,9 +20,11 @@ from tests.facts.fake_api_server import always, fake_api_server
 from tests.facts.served_kinds import aggregated
 from tests.golden import each, golden
 from webhook.admission import logs
+from webhook.commands.inputs import console
 
 REVIEW = ["review", "examples/9-steered.yaml", "--inventory", "examples/inventory.yaml"]
 SOON = f"{datetime.now(UTC) + timedelta(days=7):%Y-%m-%d}"
+SHORT_NAMES = {"cj": "CronJob", "deploy": "Deployment", "ds": "DaemonSet", "rs": "ReplicaSet", "sts": "StatefulSet"}
 CLUSTER = ["--inventory", "examples/cluster.yaml"]
 
 
@@ -54,11 +56,11 @@ def test_each_help_has_examples_that_can_be_run(tmp_path: Path, monkeypatch: pyt
             assert done.exit_code in (0, 1) or "--cluster" in words, (line, done.output)
 
 
-def at_a_terminal(columns: int = 80, **env: str) -> str:
-    """What a command prints at a terminal."""
+def at_a_terminal(*words: str, columns: int = 80, **env: str) -> str:
+    """What a command, or else a review, prints at a terminal."""
     master, slave = pty.openpty()
     variables = {"PATH": "", "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": str(columns), **env}
-    command = [sys.executable, "-m", "webhook", *REVIEW]
+    command = [sys.executable, "-m", "webhook", *(words or REVIEW)]
     with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, env=variables, cwd=ROOT) as process:
         os.close(slave)
         said = b""
@@ -92,6 +94,15 @@ def test_a_narrow_terminal_wraps_between_words_and_a_pipe_cuts_nothing() -> None
     last = "1 reviewed, 0 refused, 1 completed, 0 unreadable"
     assert last in gpu_policy(*REVIEW, env={"COLUMNS": "20"}).stdout.splitlines()
     assert "unreadable" in at_a_terminal(columns=40, NO_COLOR="1").splitlines()[-1].split()
+    said = at_a_terminal("nodes", "--inventory", "examples/inventory.yaml", columns=40, NO_COLOR="1")
+    assert "DRIVER 580.95.05, NEWEST CUDA" in " ".join(said.split())
+
+
+def test_a_locale_of_ascii_gets_no_other_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python itself writes UTF-8 there."""
+    assert not console().options.ascii_only
+    monkeypatch.setattr("locale.getencoding", lambda: "ANSI_X3.4-1968")
+    assert console().options.ascii_only
 
 
 def test_help_fits_into_a_narrow_terminal() -> None:
@@ -222,6 +233,15 @@ def test_a_file_without_nodes_and_events_says_nothing_of_them(tmp_path: Path) ->
     assert "the file has no nodes" in said
 
 
+@each("name, kind", {name: (name, kind) for name, kind in SHORT_NAMES.items()})
+def test_kinds_in_a_file_have_the_short_names_of_kubectl(tmp_path: Path, name: str, kind: str) -> None:
+    made = {"apiVersion": "batch/v1" if kind == "CronJob" else "apps/v1", "kind": kind, "metadata": {"name": "x"}}
+    (tmp_path / "file.yaml").write_text(yaml.safe_dump(made))
+    said = gpu_policy("why", f"{name}/x", "--inventory", tmp_path / "file.yaml").stdout
+    assert said.startswith(f"{kind} default/x: ")
+    assert "is not known: no policies were given; --policies adds them" in said
+
+
 def test_top_shows_gpus_in_use_and_what_waits_for_them(tmp_path: Path) -> None:
     (tmp_path / "_default.yaml").write_text(
         "apiVersion: gpupolicy.dev/v1alpha1\nkind: GPUPolicy\nmetadata: {name: _default}\n"
@@ -269,3 +289,5 @@ def test_top_of_a_namespace_reads_no_other(tmp_path: Path) -> None:
     found: dict[str, Any] = json.loads(gpu_policy("top", "-n", "team-vision", *CLUSTER, "-o", "json").stdout)
     assert [one["namespace"] for one in found["namespaces"]] == ["team-vision"]
     assert "onNodes" not in found
+    said = gpu_policy("top", "-n", "nosuch", *CLUSTER).stdout
+    assert "Namespace nosuch has no GPU pods, quotas, refusals or exceptions; check --namespace" in said

@@ -20,6 +20,8 @@ REFUSED = (
     "gpuLimits: spec: requests 9 nvidia.com/gpu; at most 8 are allowed. Request 8."
 )
 RUNS = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+BACK_OFF = {"name": "main", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+LARGE = "meta-llama/Llama-3.1-405B-Instruct"
 UNKNOWN = MissingAnswer("get", "configmaps", "gpu-policy", "the policies")
 
 
@@ -223,6 +225,16 @@ def test_a_node_with_fewer_gpus_than_its_pods_request_is_found_whatever_is_asked
     cluster.add(*(named(pod(nodeName="small", status=RUNS), name) for name in ("s1", "s2")))
     for name in ("s1", "s2"):
         assert str(cluster.why(name, POLICIES).explanation.code) == "WithoutGpu"
+
+
+def test_of_a_pod_that_crashes_its_node_is_read_and_no_other(cluster: SmallCluster) -> None:
+    crashes = pod(2, nodeName="n", status={"phase": "Running", "containerStatuses": [BACK_OFF]})
+    crashes["spec"]["containers"][0] |= {"image": "vllm/vllm-openai:v0.11.0", "args": ["--model", LARGE]}
+    cluster.add(named(crashes, "big"))
+    found = cluster.why("big", POLICIES).explanation
+    assert any("2 H100-80GB have 160 GB" in one.message for one in found.evidence), found
+    assert found.remedy.startswith("Request more or larger GPUs")
+    assert cluster.asked("/nodes?") == 0
 
 
 def test_a_name_that_is_not_found_says_which_kinds_nobody_could_look_at(cluster: SmallCluster) -> None:

@@ -1,12 +1,17 @@
 """The reason of a pod, by each detector, from what was read."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
 from tests.golden import golden
-from tests.why.samples import NOTHING_AROUND, around, event, node, pod, seen, why
+from tests.why.samples import NOTHING_AROUND, POLICY, around, event, node, pod, seen, why
+from webhook import engine
+from webhook.model.node import NodePool
+from webhook.model.pod import KUEUE_QUEUE
 from webhook.why.explanation import ReasonCode
 from webhook.why.observed import ObservedPod, QueueEntry, Surroundings
 
@@ -28,9 +33,33 @@ def waits(reason: str, message: str = "", **more: Any) -> dict[str, Any]:
     return {"containerStatuses": [{"name": "main", "image": "trainer:1", "state": state, **more}]}
 
 
+def driven(name: str, driver: str, gpus: int = 4, compute: int = 9) -> dict[str, Any]:
+    """A node with this driver."""
+    raw = node(name, gpus)
+    major, capability = driver.partition(".")[0], {"major": str(compute), "minor": "0"}
+    raw["metadata"]["labels"] |= {f"nvidia.com/gpu.compute.{key}": value for key, value in capability.items()}
+    raw["metadata"]["labels"] |= {"nvidia.com/cuda.driver-version.full": driver}
+    raw["metadata"]["labels"] |= {"nvidia.com/cuda.driver-version.major": major}
+    return raw
+
+
+def runs(gpus: int = 1, image: str = "vllm/vllm-openai:v0.11.0", *command: str) -> dict[str, Any]:
+    resources = {"limits": {"nvidia.com/gpu": str(gpus)}}
+    return {"containers": [{"name": "main", "image": image, "command": list(command), "resources": resources}]}
+
+
 ONE_NODE = around(node("a"))
 IN_USE = around(node("a", 4), pods=(pod(3, nodeName="a"),))
 
+
+CUDA_13 = runs(1, "nvidia/cuda:13.0.1-runtime-ubuntu24.04")
+OLD = driven("a", "470.82.01")
+POOLS = replace(POLICY, node_pools=(NodePool("p", gpu_resources=frozenset({"nvidia.com/gpu"})),))
+EXCEPTED = replace(POLICY, rules=tuple(replace(one, exception=ANY) for one in POLICY.rules))
+DENYING = replace(
+    POLICY,
+    rules=tuple(replace(one, settings=one.settings.model_copy(update={"unknown": "deny"})) for one in POLICY.rules),
+)
 
 on = partial(pod, nodeName="a")
 kai = partial(pod, schedulerName="kai-scheduler")
@@ -99,6 +128,44 @@ CASES = {
         "Busy",
         "1 of 2 nvidia.com/gpu on 1 fitting node",
         around(node("a", 4, allocatable=0), node("b", 2), pods=(pod(1, "x", nodeName="b"),)),
+    ),
+    "an image that no node runs, free or not": (
+        pod(**CUDA_13),
+        "FitsNowhere",
+        "none of the nodes that the pod could land on can run it: 1 node with",
+        around(OLD, pods=(pod(4, nodeName="a"),)),
+    ),
+    "an image that one of the nodes runs": (
+        pod(**CUDA_13),
+        "Busy",
+        "0 of 4 nvidia.com/gpu on 1 fitting node",
+        around(OLD, driven("b", "580.95.05"), pods=(pod(4, nodeName="b"),)),
+    ),
+    "an image that the nodes of a pool may run": (
+        pod(**CUDA_13),
+        "NodesUnavailable",
+        "only nodes of a declared pool",
+        around(OLD, policy=POOLS),
+    ),
+    "an image, and nodes of any driver": (pod(**CUDA_13), "NotScheduled", "", ONE_NODE),
+    "an image with an exception": (pod(**CUDA_13), "NotScheduled", "", around(OLD, policy=EXCEPTED)),
+    "an image of which nothing is known": (
+        pod(2),
+        "Busy",
+        "it requests 2 nvidia.com/gpu Wait",
+        around(node("a", 4), pods=(pod(3, nodeName="a"),), policy=DENYING),
+    ),
+    "an image that nodes run whose taints a queue may tolerate": (
+        {**pod(**CUDA_13), "metadata": {"name": "a", "labels": {KUEUE_QUEUE: "q"}}},
+        "NotScheduled",
+        "",
+        around(OLD, {**driven("b", "580.95.05"), "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}),
+    ),
+    "a command that wants more GPUs": (
+        pod(**runs(2, "i:1", "vllm", "serve", "m", "-tp", "8")),
+        "Busy",
+        "it requests 2 nvidia.com/gpu Set it to 2, or request 8 GPUs (spec.containers[main].command)",
+        IN_USE,
     ),
     "KAI cannot help": (kai(**NOWHERE), "FitsNowhere", "", ONE_NODE),
     "a limit of Volcano is not what keeps it": (
@@ -174,6 +241,8 @@ CASES = {
 def test_a_pod_has_one_reason(raw: dict[str, Any], reason: str, words: str, known: Surroundings) -> None:
     found = why(seen(raw), known)
     assert (str(found.code), words in f"{found.message} {found.remedy}") == (reason, True), found
+    assert not any(found.remedy and found.remedy in clue.message for clue in found.evidence)
+    assert "(spec." not in found.remedy or (reason != "FitsNowhere" and "Wait" not in found.remedy)
 
 
 def test_a_pod_that_is_deleted_says_what_keeps_it() -> None:
@@ -272,27 +341,11 @@ def test_no_shape_of_a_status_is_an_error(status: dict[str, Any], spec: dict[str
 
 def test_the_nodes_that_the_policy_keeps_a_pod_off_are_named_with_the_rule_and_its_file() -> None:
     """By asking the engine again: an author's own exclusion of other words is no injection."""
-    from tests.why.samples import POLICY
-    from webhook import engine
-
-    old, small = node("old", 8), node("small", 2)
-    old["metadata"]["labels"] |= {
-        "nvidia.com/gpu.product": "Tesla-V100-SXM2-32GB",
-        "nvidia.com/cuda.driver-version.full": "470.82.01",
-        "nvidia.com/cuda.driver-version.major": "470",
-        "nvidia.com/gpu.compute.major": "7",
-        "nvidia.com/gpu.compute.minor": "0",
-    }
-    small["metadata"]["labels"] |= {
-        "nvidia.com/cuda.driver-version.full": "580.95.05",
-        "nvidia.com/cuda.driver-version.major": "580",
-        "nvidia.com/gpu.compute.major": "9",
-        "nvidia.com/gpu.compute.minor": "0",
-    }
+    old, small = driven("old", "470.82.01", 8, compute=7), driven("small", "580.95.05", 2)
+    old["metadata"]["labels"] |= {"nvidia.com/gpu.product": "Tesla-V100-SXM2-32GB"}
     known = around(old, small)
     assert known.facts is not None
-    raw = pod(4)
-    raw["spec"]["containers"][0]["image"] = "nvidia/cuda:13.0.1-runtime-ubuntu24.04"
+    raw = pod(**runs(4, "nvidia/cuda:13.0.1-runtime-ubuntu24.04"))
     stored = dict(engine.mutate(raw, POLICY, known.facts, namespace="team").object)
     found = why(seen(stored), known)
     assert found.code is ReasonCode.KEPT_OFF
@@ -314,8 +367,11 @@ def test_the_nodes_that_the_policy_keeps_a_pod_off_are_named_with_the_rule_and_i
 def test_of_a_pod_that_crashes_it_is_said_what_its_command_wants_of_gpus() -> None:
     raw = pod(2, nodeName="a", status={"phase": "Running", **waits("CrashLoopBackOff")})
     raw["spec"]["containers"][0]["command"] = ["vllm", "serve", "meta-llama/Llama-3.1-405B-Instruct", "-tp", "4"]
-    clues = [one.message for one in why(seen(raw), ONE_NODE).evidence]
+    known = replace(ONE_NODE, facts=None, on_nodes=ONE_NODE.facts)
+    found = why(seen(raw), known)
+    clues = [one.message for one in found.evidence]
+    assert found.remedy.startswith("Set it to 2, or request 4 GPUs (spec.containers[main].command). See what it wrote")
     assert any("-tp 4 of vLLM needs 4 GPUs, and the container has 2" in one for one in clues)
     assert any("needs about 810 GB in 16 bits" in one for one in clues)
     raw["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    assert why(seen(raw), ONE_NODE).evidence == ()
+    assert why(seen(raw), known).evidence == ()

@@ -138,7 +138,7 @@ def _spelled(version: object) -> str | None:
 
 
 def render_kinds(kinds: Iterable[NodeKind], console: Console) -> None:
-    """Print the kinds of nodes as a table, and then the labels that could not be read or contradict each other."""
+    """Print kinds of nodes as a table, or lines at a narrow terminal, and labels that are unreadable or contradict."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("PRODUCT", "DRIVER", "NEWEST CUDA", "ARCH"):
         table.add_column(title, overflow="fold")
@@ -152,7 +152,12 @@ def render_kinds(kinds: Iterable[NodeKind], console: Console) -> None:
         named = f"{product}\n{kind.share}" if str(kind.share) else product
         table.add_row(*map(Text, (named, *others)), str(kind.count), str(kind.gpus))
         problems |= dict.fromkeys(kind.problems)
-    console.print(table)
+    if console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width:
+        console.print(table)
+    else:
+        for cells in zip(*(column.cells for column in table.columns), strict=True):
+            told = ", ".join(f"{one.header} {cell}" for one, cell in zip(table.columns, cells, strict=True))
+            console.print(Text(f"  {told}"), soft_wrap=True)
     for problem in problems:
         console.print(Text(printable(problem), style="yellow"), soft_wrap=True)
 

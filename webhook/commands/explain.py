@@ -27,11 +27,13 @@ def explain(asked: ExplainOptions) -> None:
     from webhook.policy.schema import rule_schema
     from webhook.rules import RULES
     from webhook.rules_page.page_of_rules import rule_page
+    from webhook.why.explanation import ReasonCode
 
     rule, keys = asked.rule, {one.key.lower(): one for one in RULES}
     found = list(RULES) if rule is None else [keys[key] for key in [re.sub("[-_]", "", rule.lower())] if key in keys]
     if not found:
         similar = hint(rule or "", [one.key for one in RULES])
+        similar = "; it is a reason of `gpu-policy why`: see docs/why.md" if rule in list(ReasonCode) else similar
         fail(f"there is no rule {cut(rule or '')}; `gpu-policy explain` lists all{similar}")
     documents = [
         {"rule": one.key, "promise": one.promise, "without": one.problem, "settings": rule_schema(one)["properties"]}

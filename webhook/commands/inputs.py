@@ -1,6 +1,7 @@
 """What commands read, and how they print. Unusable input ends a command with exit status 2."""
 
 import json
+import locale
 import os
 import sys
 import threading
@@ -76,6 +77,8 @@ def console(*, is_error: bool = False, is_file: bool = False) -> "Console":
     from rich.text import Text
 
     class Screen(Console):
+        encoding: Any = property(lambda _: locale.getencoding().lower())  # UTF-8 is Python's, not always the locale's
+
         def print(self, *objects: Any, soft_wrap: bool | None = None, **how: Any) -> None:
             if soft_wrap and self.is_terminal and isinstance(text := objects[0], Text):
                 depth = len(text.plain) - len(text.plain.lstrip(" "))

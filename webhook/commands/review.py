@@ -15,7 +15,7 @@ from webhook.commands.options import Facts, Policies, Strict, argument, option, 
 class ReviewOptions(Policies, Facts, Strict):
     paths: tuple[str, ...] = argument(nargs=-1, required=True, metavar="FILE|DIR|- ...")
     namespace: str = option("Namespace of objects that name none.", "default", "-n")
-    verbose: bool = option("Also print what audits report and the webhook does not say.", None, "-v")
+    verbose: bool = option("Also warn of models that do not fit into their GPUs.", None, "-v")
     output: str | None = option(
         "Format of standard output [default: text, at a terminal with diffs].",
         None,

@@ -43,7 +43,7 @@ def top(asked: TopOptions) -> None:
     """Show which GPUs are used and free, and what is gated, waiting, refused or excepted.
 
     Used is what pods on nodes have, gated what a queue holds back, waiting what has no node yet. Refused are objects
-    whose pods the webhook refused within the last hour, as events say. What you may not read is left out, and named.
+    whose pods the webhook refused, as events say, which a cluster keeps for an hour. What you may not read is named.
     With --inventory, the pods of that file are counted against the quotas of --policies, and no cluster is read.
 
     Exit status: 0, or 2 if the input cannot be used, the cluster does not answer, or you may read nothing of it.
@@ -61,7 +61,7 @@ def top(asked: TopOptions) -> None:
         found, quotas = _look(server, asked.namespace or "", accelerators)
         if asked.watch and asked.output == "text":
             console().clear()
-        asked.show(found, partial(_print, found, quotas, names_namespaces=asked.namespace is None))
+        asked.show(found, partial(_print, found, quotas, namespace=asked.namespace))
         if not asked.watch:
             sys.exit(0 if quotas or "used" in found or "refused" in found else UNUSABLE)
         try:
@@ -148,7 +148,7 @@ def _gpus(pods: "Iterable[GpuPod]", accelerators: "Accelerators") -> Fraction:
 
 
 def _print(
-    found: Mapping[str, Any], quotas: "list[ReportedQuota]", screen: "Console", *, names_namespaces: bool
+    found: Mapping[str, Any], quotas: "list[ReportedQuota]", screen: "Console", *, namespace: str | None
 ) -> None:
     from webhook.audit import quota_report
     from webhook.audit.reports.as_text import table
@@ -157,13 +157,15 @@ def _print(
     words = {"onNodes": "GPUs on nodes", "exceptions": "exception" if found.get("exceptions") == 1 else "exceptions"}
     head = ", ".join(f"{found[key]} {words.get(key, key)}" for key in keys if key in found)
     print_line((head or "nothing is known", "bold"))
-    quota_report.render(quotas, screen, names_namespaces=names_namespaces)
+    quota_report.render(quotas, screen, names_namespaces=namespace is None)
     columns = [key for key in ("namespace", *keys) if any(one.get(key) for one in found["namespaces"])]
     if rows := [[_cell(one[key]) for key in columns] for one in found["namespaces"]]:
         screen.print(table([key.upper() for key in columns], rows))
+    elif namespace and not quotas and not found["missing"]:
+        print_line(f"Namespace {namespace} has no GPU pods, quotas, refusals or exceptions; check --namespace")
     for one in found["missing"]:
         print_line((f"Not known: {one['message']}", "dim"))
-    if found["missing"] and names_namespaces:
+    if found["missing"] and namespace is None:
         print_line(("Of one namespace you may read more: -n NAMESPACE", "dim"))
 
 

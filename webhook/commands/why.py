@@ -59,7 +59,7 @@ def why(asked: WhyOptions) -> None:
     unknown: PolicySet | MissingAnswer
     if asked.inventory is not None:
         server, namespace = server_of_file(asked.inventory, known), asked.namespace or "default"
-        unknown = MissingAnswer("get", "configmaps", "", _RULES, "an inventory has no policies; name --policies")
+        unknown = MissingAnswer("", "", "", _RULES, "no policies were given; --policies adds them")
     else:
         server = cluster = server_of(kubeconfig, asked.context)
         namespace = asked.namespace or namespace_of(kubeconfig, asked.context)

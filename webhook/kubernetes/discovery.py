@@ -39,7 +39,7 @@ class ApiResource:
         return f"{self.name}.{self.group}" if self.group else self.name
 
 
-PODS = ApiResource("", "v1", "Pod", "pods", True)
+PODS = ApiResource("", "v1", "Pod", "pods", True, ("po",))
 
 
 class Discovery:

@@ -61,6 +61,7 @@ class ClusterView:
         self.accelerators = BUILT_IN if policies is None else policies.accelerators
         self._states: dict[str, NodeState] = {}
         self._absent: set[str] = set()
+        self._raws: list[Raw] = []
         self._snapshot = EMPTY.with_accelerators(self.accelerators)
         self._is_read = False
 
@@ -78,7 +79,8 @@ class ClusterView:
             unknown = "whether the nodes still have GPUs for all pods on them"
             selectors = [f"{COUNTING},spec.nodeName={name}" for name in sorted(bound & states.keys())]
             around = replace(around, usage=self._usage(selectors, states, unknown))
-        return replace(around, states=states)
+        known = ClusterFacts(self._snapshot.with_nodes(self._raws))
+        return replace(around, states=states, on_nodes=known if policy is None else facts_under(policy, known))
 
     def _around_waiting(self, around: Surroundings) -> Surroundings:
         self._read_facts()
@@ -152,6 +154,7 @@ class ClusterView:
                     self._absent.add(name)
                 else:
                     self._states[name] = node_state(found)
+                    self._raws.append(found)
         return None if self._may_read_no_node and not self._snapshot.nodes else self._states
 
     def _all_nodes(self, unknown: str) -> Iterator[Raw]:

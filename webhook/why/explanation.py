@@ -74,7 +74,7 @@ class Clue:
 class MissingAnswer:
     """Something that could not be read, and what is unknown for that reason.
 
-    `namespace` is empty for the whole cluster. `fault` says why; empty if the right is missing.
+    `namespace` is empty for the whole cluster, `verb` if none was asked. `fault` says why; empty for a missing right.
     """
 
     verb: str
@@ -90,7 +90,7 @@ class MissingAnswer:
 
     def __str__(self) -> str:
         if self.fault:
-            return f"{self.unknown} is not known: {self.right} failed: {self.fault}"
+            return f"{self.unknown} is not known: {f'{self.right} failed: ' * bool(self.verb)}{self.fault}"
         return f"to know {self.unknown}, you need {self.right}"
 
 

@@ -197,6 +197,7 @@ class Surroundings:
 
     `facts` are those of the policy, with its node pools. `states` has the nodes by name, `usage` what the pods on them
     request. `quotas` are those of the namespace; `holders` are the owners of its GPU pods with their GPUs, most first.
+    `on_nodes` knows only nodes that pods are on, and is for where `facts` are not known.
     """
 
     policy: Policy | None = None
@@ -205,6 +206,7 @@ class Surroundings:
     usage: NodeUsage | None = None
     quotas: tuple[ReportedQuota, ...] = ()
     holders: tuple[tuple[str, int], ...] = ()
+    on_nodes: ClusterFacts = field(default_factory=ClusterFacts)
 
 
 @dataclass(frozen=True, slots=True)

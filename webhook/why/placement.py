@@ -9,7 +9,7 @@ is the policy's. So nothing depends on annotations, which anybody may write.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook import engine
@@ -26,9 +26,9 @@ from webhook.model.requirements import demand_of, is_extended
 from webhook.model.selectors import Expression
 from webhook.model.wording import asked, counted, cut_at_a_word, few, offered
 from webhook.outcome import Injection
-from webhook.policy.policy_set import Policy
-from webhook.rules import schedulable
-from webhook.rules.rule import Violation
+from webhook.policy.policy_set import ConfiguredRule, Policy
+from webhook.rules import cuda_driver, schedulable
+from webhook.rules.rule import Advice, Violation
 from webhook.rules.rule_settings import Mode, TableSettings
 from webhook.why.explanation import LONGEST_PART, Clue, Explanation, ReasonCode
 from webhook.why.observed import (
@@ -67,7 +67,7 @@ def by_nodes(seen: ObservedPod) -> Explanation | None:
     if not pod.gpus:  # GPUs by claims alone: what is free is the scheduler's to say
         return _impossible(seen, pod, facts)
     if names := fitting_names(pod, facts):
-        return _in_use(seen, pod, names)
+        return _that_run_it(seen, pod, names, facts)
     if found := excluded_nodes(seen):
         return found.explanation
     classes = facts.feasible_nodes(pod)
@@ -80,11 +80,40 @@ def _impossible(seen: ObservedPod, pod: Pod, facts: ClusterFacts) -> Explanation
     own = (one.settings for one in rules if isinstance(one.settings, schedulable.Settings))
     found = list(schedulable.validate(pod, next(own, schedulable.Settings(mode=Mode.WARN)), facts))
     first = next((one for one in found if isinstance(one, Violation)), None)
-    if first is None:
-        advice = [Clue("resource claims", str(one)) for one in found]
-        return _by_scheduler(seen).with_evidence(*advice) if advice else None
-    message = f"no node could ever run it: {first.where}: {first.found}; {first.allowed}"
-    return Explanation(ReasonCode.FITS_NOWHERE, message, first.remedy, tuple(Clue("nodes", str(one)) for one in found))
+    if first is not None:
+        return _nowhere(first, *(one for one in found if one is not first))
+    return _by_scheduler(seen).with_evidence(*(Clue("resource claims", str(one)) for one in found)) if found else None
+
+
+def _nowhere(first: Violation, *others: Violation | Advice) -> Explanation:
+    message = f"no node could ever run it: {first.where}: {first.message}"
+    return Explanation(ReasonCode.FITS_NOWHERE, message, first.remedy, tuple(Clue("nodes", str(one)) for one in others))
+
+
+def cuda_rules(policy: Policy | None) -> Sequence[ConfiguredRule]:
+    """The rule `cudaDriver` as it judges what is certain; empty for a pod with an exception from it."""
+    return [
+        replace(one, settings=one.settings.model_copy(update={"unknown": "allow"}))
+        for one in (() if policy is None else policy.validators)
+        if one.rule is cuda_driver.RULE and one.exception is None and one.split_by is None
+    ]
+
+
+def _that_run_it(seen: ObservedPod, pod: Pod, names: Sequence[str], facts: ClusterFacts) -> Explanation | None:
+    """The reason of a pod that fits on some nodes. Nodes that certainly cannot run its images do not count."""
+    settings: Any = next((one.settings for one in cuda_rules(seen.around.policy)), None)
+    survey = settings and cuda_driver.survey_of(pod, settings, facts)
+    if not survey:
+        return _in_use(seen, pod, names)
+    kinds = {name: facts.cluster.nodes[name].kind for name in names}
+    unfit = {one.nodes for one in survey.on(tuple(set(kinds.values())), settings).incompatible}
+    if able := [name for name in names if kinds[name] not in unfit]:
+        return _in_use(seen, pod, able)
+    judged = survey.on(facts.feasible_nodes(pod), settings)
+    left = [one.nodes for one in judged.verdicts if one not in judged.incompatible]
+    if left or (pod.is_held and not survey.assessment.is_none_left):
+        return None if pod.is_held or any(one.by_claim for one in left) else _only_pools(pod, left)
+    return _nowhere(next(cuda_driver.refusals(replace(survey, assessment=judged))))
 
 
 def _only_pools(pod: Pod, classes: Sequence[NodeClass]) -> Explanation:

@@ -7,11 +7,12 @@ from webhook.engine.running_rules import violations
 from webhook.model.json_parts import listed, mapped, part, text
 from webhook.model.requirements import demand_of, is_extended
 from webhook.model.wording import counted, cut
+from webhook.outcome import Finding, FindingKind
 from webhook.rules import processes
 from webhook.why.explanation import Clue, Explanation, ReasonCode, by_command
 from webhook.why.held_back import after_quotas, entry_by_scheduler, gated, queued
 from webhook.why.observed import ObservedPod, Raw, condition, may_have_gpus
-from webhook.why.placement import by_nodes, unplaced
+from webhook.why.placement import by_nodes, cuda_rules, unplaced
 
 _IMAGE_FAULTS = frozenset(
     {
@@ -53,19 +54,30 @@ def why_pod(seen: ObservedPod) -> Explanation:
     """The dominant reason of a pod, with its evidence and a remedy."""
     found = (detect(seen) for detect in _DETECTORS)
     reason = after_quotas(next(one for one in found if one is not None), seen)
-    return reason.with_evidence(*_of_processes(reason.code, seen)).bounded
+    return _after_rules(reason, seen).bounded
 
 
-_NEVER_READY = frozenset({ReasonCode.CRASHING, ReasonCode.FAILED, ReasonCode.NOT_READY})
+_NEVER_READY = frozenset({ReasonCode.NOT_STARTING, ReasonCode.CRASHING, ReasonCode.FAILED, ReasonCode.NOT_READY})
 
 
-def _of_processes(code: ReasonCode, seen: ObservedPod) -> Iterator[Clue]:
-    """What the command of a pod that ended, or is not ready, says of GPUs that the pod does not have."""
-    policy, facts = seen.around.policy, seen.around.facts
-    if seen.pod is not None and policy is not None and facts is not None and code in _NEVER_READY:
-        own = [active for active in policy.validators if active.rule is processes.RULE]
-        for one in violations(seen.pod, own, replace(facts, is_thorough=True)):
-            yield Clue(one.field, one.message)
+def _after_rules(reason: Explanation, seen: ObservedPod) -> Explanation:
+    """The reason, with what rules find in commands, models and images. Faults of a pod that waits are mended first."""
+    policy, is_broken = seen.around.policy, reason.code in _NEVER_READY
+    waits = not seen.node and seen.phase in {"", "Pending"} and reason.code is not ReasonCode.TERMINATING
+    if seen.pod is None or policy is None or not (is_broken or waits):
+        return reason
+    facts = replace(seen.around.facts or seen.around.on_nodes, is_thorough=is_broken)
+    own = [one for one in policy.validators if one.rule is processes.RULE and one.exception is None]
+    every = (one for one in violations(seen.pod, [*own, *cuda_rules(policy)], facts) if is_broken or _is_fault(one))
+    found = [one for one in every if f"{one.field}: " not in reason.message]
+    mend, rest = next((f"{one.remedy} ({one.field})" for one in found if _is_fault(one)), ""), reason.remedy
+    remedy = ". ".join(filter(None, (mend, "" if mend and rest.startswith("Wait") else rest)))
+    return replace(reason, remedy=remedy).with_evidence(*(Clue(one.field, one.message) for one in found))
+
+
+def _is_fault(found: Finding) -> bool:
+    is_unfit_model = found.follows_nodes and found.rule == processes.RULE.key
+    return found.kind is FindingKind.VIOLATION or is_unfit_model
 
 
 def _unreadable(seen: ObservedPod) -> Explanation | None:

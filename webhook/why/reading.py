@@ -119,6 +119,8 @@ def _typed(raw: dict[str, Any], resource: ApiResource) -> dict[str, Any]:
 
 
 _OF_THE_CLUSTER = {*OBJECT_KINDS, "Namespace"} - {"Pod", "ResourceClaim", "ResourceClaimTemplate"}
+_SHORT = {"cronjobs": "cj", "daemonsets": "ds", "deployments": "deploy", "replicasets": "rs", "statefulsets": "sts"}
+"""Short names of Kubernetes itself (kubernetes/kubernetes pkg/registry)."""
 
 
 class InventoryServer:
@@ -178,6 +180,7 @@ class InventoryServer:
     def _served(resource: tuple[str, str], kind: tuple[str, str]) -> dict[str, Any]:
         scope = "Cluster" if kind[1] in _OF_THE_CLUSTER else "Namespaced"
         one = {"resource": resource[1], "responseKind": {"kind": kind[1]}, "scope": scope, "verbs": ["list"]}
+        one["shortNames"] = [_SHORT.get(resource[1], "")]
         return {"metadata": {"name": resource[0]}, "versions": [{"version": kind[0], "resources": [one]}]}
 
 
