@@ -73,7 +73,7 @@ class Finding:
     softens_on_update: bool = attribute(default=False, compare=False)
     """Whether an update that causes it brings a warning, as `webhook.rules.rule.Rule` explains."""
     is_kept_off: bool = attribute(default=False, compare=False)
-    """Whether the rule should have kept the pod off the nodes that it is about."""
+    """Whether the rule should have kept the pod off the nodes that it is about; an injection keeps it off them all."""
     code: int = attribute(default=403, compare=False)
     """The HTTP status of a refusal: 403 for a verdict about the pod, 429 if the client is to try again in a second, or
     else 500 or 503 for a fault of the platform."""

@@ -255,6 +255,39 @@ def test_a_template_is_told_of_nodes_that_its_pods_cannot_be_kept_off(
     assert ([finding.kind for finding in outcome.findings], outcome.patch) == (said, ())
 
 
+_GKE = "cloud.google.com/gke-"
+UNTOLD = [{_GKE + "accelerator": "nvidia-l4"}, {**T4, _GKE + "accelerator": "nvidia-l4"}]
+"""A node with whole GPUs, whose only label another node has as well."""
+TYPES, WHOLE_GPUS, SHARES_ONLY = (
+    policy({rule: {"mode": "warn", key: value}})
+    for rule, key, value in (
+        ("gpuTypes", "denied", ["T4"]),
+        ("sharedGpus", "isolation", "exclusive"),
+        ("sharedGpus", "isolation", "shared"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "by", "nodes", "said"),
+    [
+        pytest.param("Deployment", TYPES, [T4, H100], [FindingKind.INJECTION], id="completed if enforced"),
+        pytest.param("Deployment", WHOLE_GPUS, [T4, H100], [FindingKind.INJECTION], id="isolation"),
+        pytest.param("Deployment", SHARES_ONLY, UNTOLD, [FindingKind.ADVICE], id="no label keeps it off"),
+        pytest.param("DaemonSet", TYPES, [T4, H100], [FindingKind.ADVICE], id="one pod for each node"),
+    ],
+)
+def test_where_an_enforced_rule_would_complete_a_pod_that_alone_is_said(
+    kind: str, by: Policy, nodes: list[dict[str, str]], said: list[FindingKind]
+) -> None:
+    facts = cluster(*nodes)
+    findings = engine.validate_workload(workload(kind, trainer()), "team", by, facts).findings
+    assert [one.kind for one in findings] == said
+    if kind == "Deployment":
+        mutated = engine.mutate(trainer(), by, facts)
+        assert [one.kind for one in (*mutated.findings, *engine.validate(mutated.object, by, facts).findings)] == said
+
+
 SHARES, BY_MPS = policy({"sharedGpus": {}}), cluster(dict(MPS))
 
 

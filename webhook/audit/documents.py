@@ -225,8 +225,6 @@ def _are_objects(items: object) -> bool:
 
 _BUILT_IN = (("", "Pod"), *(group_and_kind for group_and_kind in WORKLOADS if "." not in group_and_kind[0]))
 """API groups and kinds of pods and workloads that Kubernetes itself knows."""
-_ALSO = ("apps", "ControllerRevision")
-"""The only other kind of the groups apps and batch. The core group has more, and legacy manifests of others name it."""
 
 
 def _mistaken(document: Document) -> DocumentError | None:
@@ -244,7 +242,8 @@ def _mistaken(document: Document) -> DocumentError | None:
             version = f"{expected_group}/v1" if expected_group else "v1"
             article = "an" if kind[0] in "AEIOU" else "a"
             return document.error(f"apiVersion: found {document.api_version!r}, but {article} {kind}'s is {version!r}")
-    own = {kind.lower(): kind for of_group, kind in (*_BUILT_IN, _ALSO) if of_group == group}
+    # the core group has many more kinds, and old manifests of others name it, so only a slip is certain there
+    own = {kind.lower(): kind for of_group, kind in (*_BUILT_IN, ("apps", "ControllerRevision")) if of_group == group}
     written = document.kind.lower()
     near = one_slip_away(written, sorted(own))
     if written.removesuffix("list") in own or not (near or (group and own)):

@@ -1,6 +1,7 @@
 """The commands of `gpu-policy policy`: policy files are checked, shown and documented."""
 
 import os
+import re
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -140,19 +141,16 @@ def init(asked: InitOptions) -> None:
 
 
 _ASKED_BY = {"contact": "--contact", "tolerations": "--taint", "gpuLimits": "--max-per-pod", "gpuQuota": "--quota"}
-"""The options behind the parts of a first policy."""
 
 
 def _first_policy(said: InitOptions) -> str:
-    import re
-
     from webhook.policy.show import in_one_line
     from webhook.rules import RULES
 
-    found = re.fullmatch(r"([^=:]+)(?:=([^=:]*))?(?::([^=:]+))?", said.taint)
-    if said.taint and found is None:
+    found = re.fullmatch(r"(?:([^=:]+)(?:=([^=:]*))?(?::([^=:]+))?)?", said.taint)
+    if found is None:
         fail(f"--taint: {said.taint} is no taint; write key[=value][:effect] such as dedicated=gpu:NoSchedule")
-    key, value, effect = found.groups() if found is not None else ("", None, None)
+    key, value, effect = found.groups()
     of_value = {"operator": "Exists"} if value is None else {"operator": "Equal", "value": value}
     mode, taint = said.mode, {"key": key, **of_value, "effect": effect or "NoSchedule"}
     settings: dict[str, dict[str, Any]] = {
@@ -206,8 +204,6 @@ def exceptions(asked: ExceptionsOptions) -> None:
 
 def _seconds(written: str | None) -> float | None:
     """A time such as 14d in seconds; exits with status 2 if it is none."""
-    import re
-
     units = {"d": 86_400, "h": 3_600, "m": 60}
     found = re.fullmatch(r"([0-9]{1,4})([dhm])", written or "")
     if written is not None and found is None:

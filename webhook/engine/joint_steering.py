@@ -19,7 +19,7 @@ from webhook.outcome import Finding, Injection
 from webhook.policy.policy_set import ConfiguredRule, Policy
 from webhook.rules.rule import Advice, Facts, Violation
 from webhook.rules.rule_settings import Mode
-from webhook.rules.unsuited import Judged, excluding
+from webhook.rules.unsuited import Judged, excluding, steering
 
 _MOST_REASONS = 8
 """Reasons that a message names."""
@@ -46,15 +46,15 @@ def steered(policy: Policy, pod: Pod, facts: Facts, findings: list[Finding]) -> 
         if one.active.mode is Mode.ENFORCE:
             enforced.append(one)
         elif one.steers and (wanted := list(excluding(pod, one.judged))):
-            findings.append(would_add(one.active, wanted))
-    steering = sorted((one for one in enforced if one.steers), key=lambda one: one.active.rule.key)
-    if not steering or _is_none_left(enforced):
+            findings.append(replace(would_add(one.active, wanted), is_kept_off=not steering(one.judged).left))
+    steers = sorted((one for one in enforced if one.steers), key=lambda one: one.active.rule.key)
+    if not steers or _is_none_left(enforced):
         return []
-    edits = list(excluding(pod, *[one.judged for one in steering]))
+    edits = list(excluding(pod, *[one.judged for one in steers]))
     if not edits:
         return []
-    findings += _without_room(edits, steering, pod, facts)
-    authors = [_author(steering, edit).rule.key for edit in edits]
+    findings += _without_room(edits, steers, pod, facts)
+    authors = [_author(steers, edit).rule.key for edit in edits]
     return [
         Injection(active.rule.key, tuple(own), active.origin, active.line)
         for active, _ in enforced

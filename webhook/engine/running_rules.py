@@ -185,6 +185,7 @@ def _finding(active: ConfiguredRule, value: Violation | Advice) -> Finding:
             line=active.line,
             fault=value.fault,
             follows_nodes=follows_nodes,
+            is_kept_off=isinstance(value, Violation),
         )
     return Finding(
         active.rule.key,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from webhook.engine.joint_steering import refusal
+from webhook.engine.joint_steering import refusal, steered
 from webhook.engine.mutating import STAMP, mutate
 from webhook.engine.running_rules import (
     addressed,
@@ -39,8 +39,9 @@ def validate(  # noqa: PLR0913  # all that decides
     old: Mapping[str, Any] | None = None,
     namespace: str = "",
     of_old: Policy | None = None,
+    completing: Policy | None = None,
 ) -> Outcome:
-    """Report the violations of a pod.
+    """Report the violations of a pod. `completing` is as in `simulate`.
 
     On CREATE (`old` is None), injections that the pod lacks are reported, too. If another policy completed the pod, as
     its stamp says, what is about injections is only recorded. On UPDATE, only violations that the old pod did not have
@@ -52,7 +53,7 @@ def validate(  # noqa: PLR0913  # all that decides
     pod = pod_from_raw(raw, policy.accelerators, namespace)
     found = _violations(pod, policy, facts_under(policy, facts))
     if old is None:
-        found = chain(bounded(found), _missing(pod, policy, facts))
+        found = chain(_told_once(bounded(found), completing or policy, pod, facts), _missing(pod, policy, facts))
         if pod.annotations.get(STAMP) not in (None, "", policy.stamp):
             found = _recorded(found, policy)
     else:
@@ -75,6 +76,15 @@ def _violations(pod: Pod, policy: Policy, facts: Facts) -> Iterable[Finding]:
         return each
     of_some = [one for one in of_nodes if one.is_kept_off or (jointly and one.kind is FindingKind.ADVICE)]
     return [one for one in each if one not in of_some] + jointly
+
+
+def _told_once(found: Iterable[Finding], completing: Policy, pod: Pod, facts: ClusterFacts) -> list[Finding]:
+    """The findings, without advice about nodes that a rule would keep the pod off: its injection says so already."""
+    each, added = list(found), list[Finding]()
+    if any(one.is_kept_off and one.kind is FindingKind.ADVICE for one in each):
+        steered(completing, pod, facts_under(completing, facts), added)
+    said = {one.rule for one in added if one.is_kept_off}
+    return [one for one in each if one.rule not in said or one.kind is not FindingKind.ADVICE or not one.is_kept_off]
 
 
 def _new(  # noqa: PLR0913, PLR0917  # both pods, and the policy of each
@@ -160,7 +170,7 @@ def simulate(
     completed = mutate(raw, completing or policy, facts, namespace=namespace)
     if completed.refusals:
         return completed
-    judged = validate(completed.object, policy, facts, namespace=namespace)
+    judged = validate(completed.object, policy, facts, namespace=namespace, completing=completing)
     findings = tuple(dict.fromkeys((*completed.findings, *judged.findings)))
     return replace(completed, findings=findings, pod=judged.pod)
 
