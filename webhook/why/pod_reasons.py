@@ -76,8 +76,7 @@ def _after_rules(reason: Explanation, seen: ObservedPod) -> Explanation:
 
 
 def _is_fault(found: Finding) -> bool:
-    is_unfit_model = found.follows_nodes and found.rule == processes.RULE.key
-    return found.kind is FindingKind.VIOLATION or is_unfit_model
+    return found.kind is FindingKind.VIOLATION or (found.follows_nodes and found.rule == processes.RULE.key)
 
 
 def _unreadable(seen: ObservedPod) -> Explanation | None:
