@@ -7,7 +7,7 @@ which claims are refused when they are applied.
 A resource that opens all GPUs of a node, such as `gpu.intel.com/i915_monitoring`, stands for the GPUs of the largest
 node, or for 8 if no node lists any: a violation if these exceed the maximum, else a warning. Units count by `weights`
 of `gpuQuota`, and a share by time-slicing or MPS as its part of a GPU, if all nodes that the pod could run on say so: 9
-of 24 shares are 3/8. A GPU of which a pod gets a part by an annotation of KAI or Run:ai counts as one. Device classes
+of 24 shares are 3/8. A GPU that a pod shares by an annotation of KAI or Run:ai counts as one. Device classes
 of unknown names in `resources` are not counted.
 """
 

@@ -23,9 +23,9 @@ Kueue is refused where the whole group does not fit. Else room is held for the o
 last of them came. A PodGroup does not say what its pods are: they count as alike, without the stored ones that have no
 GPUs, and within `minResources` if it has them. Create a launcher without GPUs first, or set `groups: pods`.
 
-A workload is told when it is applied what is free, if a pod, a group or all its pods do not fit, or if a rolling update
-(maxSurge), an autoscaler (maxReplicas), runs of a CronJob beside each other or the items of a workflow need more. That
-refuses no workload. What scales a workload is known to `gpu-policy review` and `audit` if it is in the same files.
+When a workload is applied, a warning says what is free if a pod, a group or all its pods do not fit, or if a rolling
+update (maxSurge), an autoscaler (maxReplicas), runs of a CronJob beside each other or the items of a workflow need
+more. That refuses no workload. `gpu-policy review` and `audit` know what scales a workload in the same files.
 
 GPUs by resource claims count as well ([GPUs by DRA](dra.md#quotas)). `_quotas.yaml` declares [quotas that several
 namespaces share](#shared-quotas).

@@ -83,7 +83,7 @@ class Settings(RuleSettings):
     """Settings of `network`."""
 
     fabrics: tuple[Fabric, ...] = ()
-    """Networks besides those that this release knows: `[{resource: example.com/roce}]`. A row replaces a known one with
+    """Networks that this release does not know: `[{resource: example.com/roce}]`. A row replaces a known one with
     the same `resource`; of several globs that match, the longest counts."""
 
     @field_validator("fabrics")

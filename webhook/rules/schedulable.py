@@ -6,9 +6,9 @@ of nodes that start, are not ready or will be removed do not matter. Where an au
 which no NodePool tells (GKE Autopilot, auto-provisioning and ComputeClasses, Cast AI, and Karpenter if its NodePools
 are not known), and where nodes start, there is one sentence of advice instead.
 
-A workload is told if a rolling update could not end because it needs more pods (maxSurge) than the nodes of today hold,
-and if its autoscaler may want more (maxReplicas). [dra.md](dra.md) says which claims, and device classes in resources,
-are impossible.
+There is a warning if a rolling update of a workload could not end because it needs more pods (maxSurge) than the nodes
+of today hold, and if its autoscaler may want more (maxReplicas). [dra.md](dra.md) says which claims, and device classes
+in resources, are impossible.
 
 These warn in every mode: a claim or template that does not exist yet, if others do; a claim that cannot be allocated
 now; a RuntimeClass or PriorityClass that the cluster does not have, if it has others; a RuntimeClass whose handler some
