@@ -219,12 +219,17 @@ def test_a_cluster_in_a_file_is_explained_and_shown_as_the_cluster_itself(
             "why", target, "-n", stage.namespace, *sources["file"], "--policies", site.policies, "-o", "json"
         )
         assert {**json.loads(done.stdout), "evidence": []} == {**answer, "evidence": []}
-    shown = {
-        name: json.loads(gpu_policy("top", *source, "--policies", site.policies, "-o", "json").stdout)
-        for name, source in sources.items()
-    }
     keys = ("used", "gated", "waiting", "refused", "onNodes", "free")
-    assert {key: shown["file"][key] for key in keys} == {key: shown["cluster"][key] for key in keys}
+    shown: dict[str, Any] = {}
+
+    def agree() -> bool:
+        """Whether both show the same. Pods of other tests may go between the two."""
+        file.write_text(site.plane.kubectl("get", kinds, "-A", "-o", "json").stdout)
+        for name, source in sources.items():
+            shown[name] = json.loads(gpu_policy("top", *source, "--policies", site.policies, "-o", "json").stdout)
+        return [shown["file"][key] for key in keys] == [shown["cluster"][key] for key in keys]
+
+    eventually(agree)
     (row,) = (one for one in shown["cluster"]["namespaces"] if one["namespace"] == stage.namespace)
     assert (row["waiting"] != "0", row["refused"]) == (True, ["Job train"])
 
