@@ -32,6 +32,23 @@ def test_what_the_container_sets_stays_first_and_as_it_is():
 
 
 @each(
+    "name, value, network, is_injected",
+    {
+        "InfiniBand is off, and requested": ("NCCL_IB_DISABLE", "1", "rdma/ib", False),
+        "InfiniBand is off, and not requested": ("NCCL_IB_DISABLE", "1", "", True),
+        "InfiniBand is on": ("NCCL_IB_DISABLE", "0", "rdma/ib", True),
+        "a variable that EFA does not read": ("NCCL_IB_DISABLE", "1", "vpc.amazonaws.com/efa", True),
+        "EFA is off": ("FI_PROVIDER", "TCP", "vpc.amazonaws.com/efa", False),
+    },
+)
+def test_a_container_keeps_the_network_that_it_requests(name, value, network, is_injected):
+    raw = pod(container(gpus=2, resources={"limits": {"nvidia.com/gpu": 2, **({network: 1} if network else {})}}))
+    values = {"env": {name: value}}
+    assert env_of(raw, values) == ([{"name": name, "value": value}] if is_injected else None)
+    assert [network in one for one in advice(RULE, raw, values)] == [True] * (not is_injected)
+
+
+@each(
     "own",
     {
         "a value": {"value": "INFO"},

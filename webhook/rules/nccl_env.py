@@ -7,7 +7,8 @@ Variables that name network interfaces or HCAs (`*_SOCKET_IFNAME`, `NCCL_IB_HCA`
 like) are right in one network only, which is the pod network for `env`. So pods with `hostNetwork` get the variables of
 `hostNetworkEnv` instead, and pods with additional networks (Multus, Google Kubernetes Engine, Spiderpool) get none,
 with a warning. Neither do pods of an MPIJob (kubeflow.org/v2beta1), whose ranks do not inherit the environment of their
-container: pass variables with `mpirun -x`.
+container: pass variables with `mpirun -x`. A variable that keeps NCCL off a network which the container requests is not
+injected either (`NCCL_IB_DISABLE: "1"`), by the networks that the rule `network` knows without `fabrics`.
 """
 
 import re
@@ -21,6 +22,7 @@ from webhook.model.edits import AddEnv
 from webhook.model.pod import Pod
 from webhook.model.workloads.controllers import may_span_nodes, starts_ranks_over_ssh
 from webhook.rules.claimed_gpus import asking
+from webhook.rules.network import NETWORKS, SWITCHES, turned_off
 from webhook.rules.rule import Advice, Example, Facts, Rule, training_pod
 from webhook.rules.rule_settings import InjectionSettings
 
@@ -38,16 +40,6 @@ EnvValue = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 
 _OF_A_NETWORK = re.compile(r"GLOO_.*|.*_(IFNAME|IFACE|if_(in|ex)clude|HCA|HCA_LIST|DEV_LIST|NET_DEVICES|CTRL_DEV)")
 """Variables of NCCL and its plug-ins, Gloo, UCX, NVSHMEM, libfabric and Open MPI that name interfaces or HCAs."""
-NETWORKS = frozenset(
-    {
-        "k8s.v1.cni.cncf.io/networks",
-        "v1.multus-cni.io/default-network",
-        "networking.gke.io/interfaces",
-        "cni.spidernet.io/rdma-resource-inject",
-        "cni.spidernet.io/network-resource-inject",
-    }
-)
-"""The annotations by which a pod gets other networks than the pod network."""
 
 
 class Settings(InjectionSettings):
@@ -97,7 +89,13 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
                 f"Set {them} in env, or ask the platform team for alsoWithEnvFrom",
             )
         for name in missing:
-            if name not in unsure:
+            if name in SWITCHES and (network := turned_off(container, name, env[name])):
+                why = f"the container requests {network}, which NCCL does not use with {env[name]}"
+                found = f"{name} is not injected, because {why}"
+                yield Advice(
+                    f"{container.path}.resources", found, "Set it in env if the container wants it nevertheless"
+                )
+            elif name not in unsure:
                 yield AddEnv(container, name, env[name])
 
 

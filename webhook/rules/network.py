@@ -33,12 +33,21 @@ from webhook.model.wording import counted
 from webhook.model.workloads.controllers import RAY, may_span_nodes, starts_ranks_over_ssh
 from webhook.rules.device_access import DEVICE_KEYS, PATH_KEYS
 from webhook.rules.names import KeyGlob, LabelKey
-from webhook.rules.nccl_env import NETWORKS
 from webhook.rules.rule import Example, Facts, Rule, Violation
 from webhook.rules.rule_settings import Mode, RuleSettings
 from webhook.yaml_files.camel_model import CamelModel
 from webhook.yaml_files.shipped_tables import read_table
 
+NETWORKS = frozenset(
+    {
+        "k8s.v1.cni.cncf.io/networks",
+        "v1.multus-cni.io/default-network",
+        "networking.gke.io/interfaces",
+        "cni.spidernet.io/rdma-resource-inject",
+        "cni.spidernet.io/network-resource-inject",
+    }
+)
+"""The annotations by which a pod gets other networks than the pod network."""
 _DEVICES = pattern(r"/+(dev/*|dev/+infiniband\b.*)?")
 """Paths on the node with its network devices."""
 _ONE_NODE = frozenset({"NNODES", "NUM_NODES", "PET_NNODES", "WORLD_SIZE"})
@@ -70,6 +79,10 @@ class Fabric(CamelModel):
     """`false` for a network that is not for NCCL, such as one of storage: the rule does not mention it."""
     source: str = ""
     """Where this was read."""
+
+    def is_off(self, variable: str, value: str | None) -> bool:
+        """Whether NCCL does not use it with this value of a variable."""
+        return value is not None and value.casefold() in map(str.casefold, self.disabled_by.get(variable, ()))
 
 
 _SHIPPED = {
@@ -146,9 +159,9 @@ def _unusable(pod: Pod, container: Container, resource: str, fabric: Fabric) -> 
     """What keeps NCCL off a network that a container requests."""
     why = f"the container requests {resource}"
     variables = {} if starts_ranks_over_ssh(pod) else dict(container.env)
-    for name, values in fabric.disabled_by.items():
+    for name in fabric.disabled_by:
         value, others = variables.get(name), _PLUGINS - {name}
-        if value is None or value.casefold() not in map(str.casefold, values):
+        if not fabric.is_off(name, value):
             continue
         words = _words(container)
         may_differ = any(container.sets_env(one) or container.may_take_env(one) for one in others)
@@ -161,6 +174,20 @@ def _unusable(pod: Pod, container: Container, resource: str, fabric: Fabric) -> 
     if fabric.annotation and not pod.host_network and not pod.annotations.get(fabric.annotation):
         where, found = "metadata.annotations", f"lacks {fabric.annotation}, and {container.path} requests {resource}"
         yield Violation(where, found, "the pod gets no interface of that network", "Name its networks there")
+
+
+_DEFAULT = Settings(mode=Mode.WARN)
+SWITCHES = frozenset(name for one in _SHIPPED.values() for name in one.disabled_by)
+"""Variables that turn a network off for NCCL."""
+
+
+def turned_off(container: Container, variable: str, value: str) -> str:
+    """The network that a container requests and NCCL does not use with this value of a variable; empty for none."""
+    for resource, amount in {**container.limits, **container.requests}.items():
+        fabric = _DEFAULT.fabric(resource) if "/" in resource else None
+        if fabric is not None and fabric.is_off(variable, value) and is_some(amount):
+            return resource
+    return ""
 
 
 def _may_have_a_network(pod: Pod, containers: list[Container], settings: Settings) -> bool:
