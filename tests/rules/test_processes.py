@@ -119,12 +119,94 @@ def test_only_a_server_that_cannot_start_is_a_violation(kind, raw):
     },
 )
 def test_pods_of_a_template_may_work_together(version, kind, is_said):
-    template = {"spec": pod(running(2, EIGHT))["spec"]}
+    template = {"spec": pod(running(4, EIGHT))["spec"]}
     inside = {"leaderWorkerTemplate": {"size": 2, "workerTemplate": template}, "template": template}
     raw = {"apiVersion": version, "kind": kind, "spec": {**inside, "roles": [{"name": "a", "template": template}]}}
     outcomes = engine.template_outcomes(raw, "team", policy({"processes": {"mode": "warn"}}), ClusterFacts())
     assert outcomes
     assert any(found.rule == RULE.key for one in outcomes for found in one.findings) == is_said
+
+
+RAY = (
+    "sh: bash /vllm-workspace/examples/online_serving/multi-node-serving.sh leader --ray_cluster_size=$(LWS_GROUP_SIZE)"
+)
+SERVED = "python3 -m vllm.entrypoints.openai.api_server --model m"
+FOUR_STAGES = f"{RAY}; {SERVED} --tensor-parallel-size 8 --pipeline_parallel_size 4"
+JOINS = "sh: bash multi-node-serving.sh worker --ray_address=$(LWS_LEADER_ADDRESS)"
+
+
+@each(
+    "leader, worker, size, found",
+    {
+        "as many": (running(8, f"{RAY}; {SERVED} -tp 8 -pp 2"), running(8, JOINS), 2, None),
+        "too many": (running(8, FOUR_STAGES), running(8, JOINS), 2, "need 32 GPUs, and the 2 pods of a group have 16"),
+        "a larger group": (running(8, FOUR_STAGES), running(8, JOINS), 4, None),
+        "a leader without GPUs": (running(0, FOUR_STAGES), running(8, JOINS), 5, None),
+        "Ray by hand": (running(8, "sh: ray start --head; vllm serve m -tp 8 -pp 3"), running(8, JOINS), 2, "need 24"),
+        "without a leader's template": (None, running(8, "vllm serve m -tp 32"), 2, "needs 32 GPUs, and the 2 pods"),
+        "any executor": (None, running(8, "vllm serve m -tp 32 --distributed-executor-backend ray"), 2, "needs 32"),
+        "a server of one node": (None, running(4, "python -m sglang.launch_server --tp 16"), 2, "needs 16 GPUs"),
+        "several nodes by a flag, each enough": (
+            None,
+            running(8, "python -m sglang.launch_server --tp 16 --nnodes $(LWS_GROUP_SIZE)"),
+            2,
+            None,
+        ),
+        "several nodes by a flag": (
+            None,
+            running(4, "python -m sglang.launch_server --tp 16 --nnodes $(LWS_GROUP_SIZE)"),
+            2,
+            "need 8 GPUs in each pod, and the container has 4",
+        ),
+        "another cluster of Ray": (None, running(8, "vllm serve m -tp 32", {"RAY_ADDRESS": "a:6379"}), 2, None),
+        "it joins a cluster of Ray": (None, running(8, "sh: ray start --address=a; vllm serve m -tp 32"), 2, None),
+        "any other script": (None, running(8, "sh: bash start.sh leader; vllm serve m -tp 32"), 2, None),
+        "GPUs that Ray only believes in": (
+            None,
+            running(8, "sh: ray start --head --num-gpus 32; vllm serve m -tp 32"),
+            2,
+            "--num-gpus 32 of Ray is for 32 GPUs",
+        ),
+        "parts of GPUs for each rank": (
+            None,
+            running(8, "vllm serve m -tp 32", {"VLLM_RAY_PER_WORKER_GPUS": "0.5"}),
+            2,
+            None,
+        ),
+        "ranks in other groups": (None, running(8, "vllm serve m -tp 8 -dp 4 --data-parallel-size-local 1"), 2, None),
+        "workers that may see more": (
+            running(8, "vllm serve m -tp 32"),
+            running(0, JOINS, securityContext={"privileged": True}),
+            2,
+            None,
+        ),
+        "workers whose GPUs are filled in later": (
+            running(8, "vllm serve m -tp 32"),
+            running(0, JOINS, resources={"limits": {"nvidia.com/gpu": "{{gpus}}"}}),
+            2,
+            None,
+        ),
+        "workers with claims": (
+            running(8, "vllm serve m -tp 32"),
+            running(0, JOINS, resources={"claims": [{"name": "g"}]}),
+            2,
+            None,
+        ),
+        "a size that is filled in later": (None, running(8, "vllm serve m -tp 32"), "{{size}}", None),
+    },
+)
+def test_a_server_is_compared_with_the_gpus_of_its_leader_worker_set(leader, worker, size, found):
+    templates = {"workerTemplate": {"spec": pod(worker)["spec"]}, "size": size}
+    if leader is not None:
+        templates["leaderTemplate"] = {"spec": pod(leader)["spec"]}
+    raw = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
+    raw["spec"] = {"replicas": 3, "leaderWorkerTemplate": templates}
+    warned = policy({"processes": {"mode": "warn"}})
+    said = [str(it) for one in engine.template_outcomes(raw, "team", warned, ClusterFacts()) for it in one.findings]
+    assert len(said) == (found is not None), said
+    assert found is None or found in said[0]
+    told = engine.validate_workload(raw, "team", warned, ClusterFacts()).findings
+    assert len(told) == len(said)
 
 
 @each(

@@ -1,6 +1,6 @@
 """Workloads: what would happen to the pods that they make. Workloads themselves are never modified."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -99,7 +99,7 @@ def template_outcomes(  # noqa: PLR0913  # all that decides
             outcomes.append(_judge(raw, template, context))
         except ShapeError as error:
             raise error.at(template.place) from None
-    outcomes = _without_groups(raw, outcomes, policy)
+    outcomes = _in_groups(raw, _without_groups(raw, outcomes, policy), context)
     found = _unread(raw, [one.template for one in outcomes], policy)
     unread = [TemplateOutcome(Template({}, one.field), others=(one,)) for one in found]
     for told_of in _together(raw, outcomes, context):
@@ -166,6 +166,7 @@ def _findings(raw: Mapping[str, Any], context: _Context) -> Iterator[_Found]:
     else:
         found += [_Found(KEY, finding) for finding in _unread(raw, templates, context.policy)]
     judged = _without_groups(raw, [one for one in found if isinstance(one, TemplateOutcome)], context.policy)
+    judged = _in_groups(raw, judged, context)
     rest = iter(judged)
     for one in found:
         yield from [one] if isinstance(one, _Found) else _placed(next(rest))
@@ -185,6 +186,30 @@ def _without_groups(raw: Mapping[str, Any], judged: list[TemplateOutcome], polic
     if None not in counts and sum(filter(None, counts)) > (groups or 1):
         return judged
     return [replace(one, in_pod=tuple([it for it in one.in_pod if it.rule not in of_groups])) for one in judged]
+
+
+def _in_groups(raw: Mapping[str, Any], judged: list[TemplateOutcome], context: _Context) -> list[TemplateOutcome]:
+    """The outcomes with what is wrong with the pods of a group of a LeaderWorkerSet together, where all are known."""
+    groups = count_of(part(raw, "spec", "replicas"), 1) if raw.get("kind") == "LeaderWorkerSet" else None
+    members = [(one.pod, one.template.pods // groups) for one in judged if groups and one.pod and one.template.pods]
+    if not members or sum(count for _, count in members) != part(raw, "spec", "leaderWorkerTemplate", "size"):
+        return judged
+    outcomes = []
+    for one in judged:
+        policy = context.held(partial(subject_of_template, raw, one.template)).policy
+        found = [
+            finding
+            for active in policy.rules
+            if one.pod is not None and active.rule.validate_in_group is not None
+            for finding in findings_of(
+                active,
+                active.rule.validate_in_group(one.pod, members, active.settings, facts_under(policy, context.facts)),
+                one.pod,
+            )
+            if not one.template.is_unknown(finding.field)
+        ]
+        outcomes.append(replace(one, in_pod=(*one.in_pod, *_of_all(policy, found))) if found else one)
+    return outcomes
 
 
 def _placed(outcome: TemplateOutcome) -> Iterator[_Found]:
@@ -242,18 +267,19 @@ def _judge(workload: Mapping[str, Any], template: Template, context: _Context) -
 
 
 def _of_replicas(template: Template, pod: Pod, policy: Policy, facts: ClusterFacts) -> Iterator[Finding]:
-    """What is wrong with all pods of the template together, completed as they will be.
-
-    No single pod is refused for such a finding. It refuses the object, if the mode for workloads is `enforce`.
-    """
+    """What is wrong with all pods of the template together, completed as they will be."""
     if template.pods is None or template.pods < 2:
         return
-    refuses = policy.workloads is WorkloadsMode.ENFORCE
     for active in policy.rules:
         if active.rule.validate_replicas is not None:
             found = active.rule.validate_replicas(pod, template.pods, active.settings, facts)
-            for finding in findings_of(active, found, pod):
-                yield told(replace(finding, refuses=finding.refuses and refuses))
+            yield from _of_all(policy, findings_of(active, found, pod))
+
+
+def _of_all(policy: Policy, found: Iterable[Finding]) -> Iterator[Finding]:
+    """Findings about several pods. They refuse no single pod, but the object in mode `enforce` for workloads."""
+    for finding in found:
+        yield told(replace(finding, refuses=finding.refuses and policy.workloads is WorkloadsMode.ENFORCE))
 
 
 def _about(template: Template, gpus: int = 0, unit: str = "GPU") -> str:

@@ -76,12 +76,12 @@ _LONGEST_VALUE = 1_000
 class Literal(NamedTuple):
     """What a command certainly runs: `programs` with their arguments, and the variables that its script sets.
 
-    A `python -m` comes first whatever Python is called. `is_alone`: no other program is likely to use a GPU.
+    A `python -m` comes first whatever Python is called. `active`: those of them that may use a GPU.
     """
 
     programs: Sequence[Sequence[str]] = ()
     sets: frozenset[str] = frozenset()
-    is_alone: bool = False
+    active: Sequence[Sequence[str]] = ()
 
 
 def literal(words: Sequence[str], env: Mapping[str, str | None]) -> Literal:
@@ -100,7 +100,7 @@ def literal(words: Sequence[str], env: Mapping[str, str | None]) -> Literal:
         return Literal()
     if _name(words[0]) not in _SHELLS:
         program, own = _program(words)
-        return Literal([program], frozenset(own), is_alone=True) if program else Literal()
+        return Literal([program], frozenset(own), [program]) if program else Literal()
     at = 1
     while words[at:] and words[at][:1] == "-" and "c" not in words[at]:
         at += 2 if words[at].endswith("o") else 1
@@ -118,8 +118,7 @@ def literal(words: Sequence[str], env: Mapping[str, str | None]) -> Literal:
         programs += [program] if program else []
         if program and (program[0] == "exit" or command[0] == "exec"):
             break
-    others = [one for one in programs if one[0] not in _BESIDE]
-    return Literal(programs, frozenset(sets), len(others) == 1)
+    return Literal(programs, frozenset(sets), [one for one in programs if one[0] not in _BESIDE])
 
 
 def _with_variables(word: str, env: Mapping[str, str | None]) -> str:

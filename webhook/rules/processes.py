@@ -6,9 +6,10 @@ itself needs them. Where a script decides what its processes do, there is a warn
 certain to be left idle.
 
 Only what is written out counts: flags among the words of the command, variables of `env` that Kubernetes puts in as
-`$(NAME)`, and shell scripts without conditions, loops, here-documents and computed values. Nothing is said of jobs that
-span nodes, unless the flags say what runs in each pod; of parts of GPUs; and of containers that may see GPUs which they
-did not request.
+`$(NAME)`, and shell scripts without conditions, loops, here-documents and computed values. Of jobs that span nodes only
+flags count that say what runs in each pod. For a LeaderWorkerSet that is applied, a server that needs more GPUs than
+the pods of a group have together is a violation as well. Nothing is said of parts of GPUs, and of containers that may
+see GPUs which they did not request.
 
 `gpu-policy review -v`, `audit` and `why` also say of a model whose weights alone fit on no GPUs that the pod could get.
 Its size and format are those in the name that its publisher gave it.
@@ -60,6 +61,7 @@ class Launcher:
     is_idle: bool = False
     fewest: int = 1
     open: Mapping[str, list[str]] = field(default_factory=dict)
+    together: tuple[str, ...] = ()
     script: bool = False
     switches: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
@@ -114,6 +116,19 @@ _LOADING = {
     for one in LAUNCHERS
     if one.model
 }
+_TOGETHER = {
+    one.name: replace(
+        one,
+        per_node=True,
+        open={name: values for name, values in one.open.items() if name not in one.together}
+        | {flags[0]: [] for flags in (one.local, one.nodes) if flags},
+    )
+    for one in LAUNCHERS
+    if one.is_certain
+}
+"""Launchers whose sizes are those of all pods of a group."""
+_OPENS_RAY = re.compile(r"((^|.*[/ ])(multi-node-serving|ray_init)\.sh leader\b|ray start .*--head\b)(?!.*num[-_]gpus)")
+"""What makes the leader of a group the head of a Ray cluster of its own, by vLLM's scripts or Ray itself."""
 
 
 class Settings(TableSettings):
@@ -125,9 +140,8 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     for container in pod.lasting_containers():
         if not (container.gpu_count or container.has_claims):
             continue
-        words = container.words if container.command else _words(container)
         started: list[Started] = []
-        if sum(map(len, words)) <= LONGEST_LITERAL and any(map(_PROGRAMS.search, words)) and _is_short(container):
+        if words := _read(container):
             reads_all, count = facts.is_thorough or container.has_claims, container.gpu_count
             found = _started(words, container.env, container.env_from, may_be_a_part(pod))
             started = [one for one in found if reads_all or (one.size is not None and one.size.number != count)]
@@ -140,9 +154,44 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
                     yield from unfit(one.model, pod, container, gpus, facts, settings.catalogue)
 
 
-def _is_short(container: Container) -> bool:
-    """Whether its variables are short enough to be read, and remembered."""
-    return sum(map(len, (*container.env_from, *(value or "" for _, value in container.env)))) <= LONGEST_LITERAL
+def validate_in_group(
+    pod: Pod, group: Sequence[tuple[Pod, int]], settings: Settings, facts: Facts
+) -> Iterator[Violation]:
+    """Compare what a server needs in all pods together with the GPUs of its group."""
+    for container in pod.lasting_containers() if sum(count for _, count in group) > 1 else ():
+        words = _read(container) if container.gpu_count or container.has_claims else ()
+        found = _started(words, container.env, container.env_from, spans=True, together=True) if words else ()
+        for size in [one.size for one in found if one.size is not None]:
+            gpus = _gpus_of_group(group, facts)
+            if gpus and size.number > gpus:
+                needs = (
+                    f"{' and '.join(size.said)} need{'' if len(size.said) > 1 else 's'} {counted(size.number, 'GPU')}"
+                )
+                pods = counted(sum(count for _, count in group), "pod")
+                where = f"{container.path}.{'args' if container.args else 'command'}"
+                remedy = f"Set {'them' if len(size.said) > 1 else 'it'} for {gpus}, or give the group more GPUs"
+                yield Violation(where, f"{needs}, and the {pods} of a group have {gpus} together", "", remedy)
+
+
+def _gpus_of_group(group: Sequence[tuple[Pod, int]], facts: Facts) -> int:
+    """The most GPUs that these pods see together; 0 where that is not certain."""
+    total = 0
+    for pod, count in group:
+        for one in pod.lasting_containers():
+            own = _own_gpus(one, pod, facts)
+            if not own and (one.gpu_requests or one.has_claims or _may_see_more(one, pod)):
+                return 0
+            total += own * count
+    return total
+
+
+def _read(container: Container) -> tuple[str, ...]:
+    """What a container runs, if it may start a launcher and is short enough to be read and remembered; else nothing."""
+    words = container.words if container.command else _words(container)
+    if sum(map(len, words)) > LONGEST_LITERAL or not any(map(_PROGRAMS.search, words)):
+        return ()
+    variables = (*container.env_from, *(value or "" for _, value in container.env))
+    return words if sum(map(len, variables)) <= LONGEST_LITERAL else ()
 
 
 def _words(container: Container) -> tuple[str, ...]:
@@ -157,15 +206,7 @@ def _words(container: Container) -> tuple[str, ...]:
 
 def _own_gpus(container: Container, pod: Pod, facts: Facts) -> int:
     """The most GPUs that the container sees; 0 if they may be parts of GPUs, or others than it requests."""
-    may_see_more = (
-        container.is_privileged
-        or container.sets_env(VARIABLE)
-        or container.may_take_env(VARIABLE)
-        or any(map(requests_devices, container.mounts))
-        or any(is_device_file(one.host_path) or one.host_path.rstrip("/") == "/dev" for one in pod.volumes)
-        or any(requesting_devices(pod.annotations))
-    )
-    if may_see_more or container.unknown_classes or container.asks_gpu_attributes or pod.fractions:
+    if _may_see_more(container, pod) or container.unknown_classes or container.asks_gpu_attributes or pod.fractions:
         return 0
     shares = [share_of(one.labels) for one in candidates(pod, facts)] if facts.divides_gpus() else []
     are_parts = any(share.fault or share.part(GPU) != 1 for share in shares)
@@ -180,6 +221,17 @@ def _own_gpus(container: Container, pod: Pod, facts: Facts) -> int:
             return 0
         numbers += [max(filter(None, request), default=0) for request in found]
     return container.gpu_count + sum(numbers)
+
+
+def _may_see_more(container: Container, pod: Pod) -> bool:
+    return (
+        container.is_privileged
+        or container.sets_env(VARIABLE)
+        or container.may_take_env(VARIABLE)
+        or any(map(requests_devices, container.mounts))
+        or any(is_device_file(one.host_path) or one.host_path.rstrip("/") == "/dev" for one in pod.volumes)
+        or any(requesting_devices(pod.annotations))
+    )
 
 
 def _is_whole(gpu: Accelerator | None) -> bool:
@@ -208,19 +260,26 @@ def _of_devices(container: Container, gpus: int) -> Iterator[Advice]:
 
 @lru_cache(maxsize=128)
 def _started(
-    words: tuple[str, ...], variables: tuple[tuple[str, str | None], ...], prefixes: tuple[str, ...], spans: bool
+    words: tuple[str, ...],
+    variables: tuple[tuple[str, str | None], ...],
+    prefixes: tuple[str, ...],
+    spans: bool,
+    together: bool = False,
 ) -> Sequence[Started]:
     """What a command certainly starts; `prefixes` are those of its envFrom, and `spans`: its job may span nodes.
+
+    `together`: servers alone, with the size of all pods of a group.
 
     Kept, because the pods of a workload are alike, and reading takes as long as a tenth of all other rules.
     """
     env = dict(variables)
     found = literal(words, env)
     may_be_set = found.sets | {name for name in _READ if name not in env and name.startswith(prefixes)}
-    sees_all = found.is_alone and _VISIBLE not in {*env, *may_be_set}
+    active = [one for one in found.active if not (together and _OPENS_RAY.match(" ".join(one)))]
+    sees_all = len(active) == 1 and _VISIBLE not in {*env, *may_be_set}
     started = []
-    for row, arguments in [one for program in found.programs for one in _launchers(program)]:
-        is_open = "RAY_ADDRESS" in row.open and not found.is_alone  # what runs before may start Ray
+    for row, arguments in [one for program in found.programs for one in _launchers(program, together=together)]:
+        is_open = "RAY_ADDRESS" in row.open and len(active) != 1  # what runs before may start Ray
         is_open |= any(
             name in may_be_set or (name in env and env[name] not in allowed) for name, allowed in row.open.items()
         )
@@ -241,10 +300,11 @@ def _model(row: Launcher, arguments: Sequence[str], env: Mapping[str, str | None
     return (model, quantization) if (model := named or first or env.get(row.model_env)) else ()
 
 
-def _launchers(words: Sequence[str]) -> Iterator[tuple[Launcher, Sequence[str]]]:
+def _launchers(words: Sequence[str], *, together: bool) -> Iterator[tuple[Launcher, Sequence[str]]]:
     for length in range(1, min(len(words), 4) + 1):
-        if (row := _BY_WORDS.get(tuple(words[:length]))) is not None:
-            yield row, words[length:]
+        row = _BY_WORDS.get(tuple(words[:length]))
+        if row is not None and (not together or row.name in _TOGETHER):
+            yield (_TOGETHER[row.name] if together else row), words[length:]
 
 
 def _size(row: Launcher, arguments: Sequence[str], env: Mapping[str, str | None], *, spans: bool) -> Size | None:
@@ -349,4 +409,5 @@ RULE = Rule(
     example=Example(_SERVER),
     settings=Settings,
     validate=validate,
+    validate_in_group=validate_in_group,
 )

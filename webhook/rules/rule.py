@@ -5,7 +5,7 @@ violations. It knows no client, no clock, no log and no mode; the engine turns m
 and records.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple
@@ -63,6 +63,7 @@ Mutator = Callable[[Pod, Any, Facts], Iterable[Edit | Advice]]
 Validator = Callable[[Pod, Any, Facts], Iterable[Violation | Advice]]
 ReplicasValidator = Callable[[Pod, int, Any, Facts], Iterable[Violation | Advice]]
 """Validates several pods that one workload makes alike: one of them, as it will be, and how many there are."""
+GroupValidator = Callable[[Pod, Sequence[tuple[Pod, int]], Any, Facts], Iterable[Violation | Advice]]
 ClaimValidator = Callable[[ClaimObject, Any, Facts], Iterable[Violation | Advice]]
 
 
@@ -123,6 +124,9 @@ class Rule:
     validate: Validator | None = None
     validate_replicas: ReplicasValidator | None = None
     """Finds what is wrong with several pods that are made alike and no single pod shows. Runs for workloads only."""
+    validate_in_group: GroupValidator | None = None
+    """Finds what is wrong with a pod among all pods of its group, each kind with its number. Runs for LeaderWorkerSets
+    only, which say how large their groups are."""
     validate_claim: ClaimValidator | None = None
     """Finds what is wrong with a resource claim, or a template of claims, when it is applied. What it refuses would
     keep every pod with such a claim from being admitted."""

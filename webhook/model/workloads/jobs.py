@@ -66,19 +66,33 @@ def disaggregated_set(raw: Mapping[str, Any]) -> Iterator[Template]:
 def leader_worker_set(spec: Mapping[str, Any], where: str, slices: int | None = 1) -> Iterator[Template]:
     """Every group has a leader, which is made from the workers' template if it has none. `size` includes the leader.
 
-    One StatefulSet makes the leaders; each leader has a StatefulSet that makes its workers.
+    One StatefulSet makes the leaders; each leader has a StatefulSet that makes its workers. Containers get the size
+    in a variable (AddLWSVariables in pkg/utils/pod/pod_utils.go).
     """
     groups = product(slices, replicas(spec))
     templates, place = part(spec, "leaderWorkerTemplate"), f"{where}.leaderWorkerTemplate"
     size = count_of(part(templates, "size"), 1)
-    leader, worker = part(templates, "leaderTemplate"), part(templates, "workerTemplate")
-    owner = "StatefulSet"
-    if not mapped(leader):
-        yield from from_template(worker, f"{place}.workerTemplate", pods=product(groups, size), owner_kind=owner)
-        return
-    rest = product(groups, None if size is None else max(size - 1, 0))
-    yield from from_template(leader, f"{place}.leaderTemplate", group="leader", pods=groups, owner_kind=owner)
-    yield from from_template(worker, f"{place}.workerTemplate", group="worker", pods=rest, owner_kind=owner)
+    leader = part(templates, "leaderTemplate")
+    who = {"worker": product(groups, size)}
+    if mapped(leader):
+        who = {"leader": groups, "worker": product(groups, None if size is None else max(size - 1, 0))}
+    for name, pods in who.items():
+        group, where = name if len(who) > 1 else "", f"{place}.{name}Template"
+        made = from_template(
+            part(templates, f"{name}Template"), where, group=group, pods=pods, owner_kind="StatefulSet"
+        )
+        yield from (replace(one, pod=_with_variable(one.pod, "LWS_GROUP_SIZE", size)) for one in made)
+
+
+def _with_variable(pod: Mapping[str, Any], name: str, value: int | None) -> Mapping[str, Any]:
+    """A pod whose containers also have a variable, unless they set it or its value is not known."""
+    containers = []
+    for one in listed(pod, "spec", "containers"):
+        env = part(one, "env")
+        is_set = not isinstance(env, list | None) or any(part(own, "name") == name for own in env or ())
+        is_left = value is None or not isinstance(one, dict) or is_set
+        containers.append(one if is_left else {**one, "env": [{"name": name, "value": str(value)}, *(env or ())]})
+    return {**pod, "spec": {**pod["spec"], "containers": containers}} if containers else pod
 
 
 def volcano_job(spec: object, where: str) -> Iterator[Template]:
