@@ -153,6 +153,30 @@ def test_a_variable_that_turns_a_requested_network_off_is_found(variables, words
     assert [next(iter(variables)) in one for one in said(raw, ClusterFacts())] == [True] * is_found
 
 
+@each(
+    "script, is_found",
+    {
+        "from then on": ("export NCCL_IB_DISABLE=1 NCCL_DEBUG=WARN; exec torchrun a.py", True),
+        "for the program": ("set -e\ncd /a && NCCL_IB_DISABLE='1' torchrun a.py", True),
+        "by env": ("env NCCL_IB_DISABLE=1 torchrun a.py", True),
+        "not off": ("export NCCL_IB_DISABLE=0; torchrun a.py", False),
+        "in a shell that tells nobody": ("declare NCCL_IB_DISABLE=1; torchrun a.py", False),
+        "for a test before it": ("NCCL_IB_DISABLE=1 ./check; torchrun a.py", False),
+        "under a condition": ("if [ ! -d /dev/infiniband ]; then export NCCL_IB_DISABLE=1; fi; torchrun a.py", False),
+        "set twice": ("export NCCL_IB_DISABLE=1; export NCCL_IB_DISABLE=0; torchrun a.py", False),
+        "unset": ("unset NCCL_IB_DISABLE; torchrun a.py", False),
+        "computed": ("export NCCL_IB_DISABLE=$OFF; torchrun a.py", False),
+        "a plug-in is chosen": ("export NCCL_IB_DISABLE=1 NCCL_NET=gIB; torchrun a.py", False),
+    },
+)
+def test_a_script_that_turns_a_requested_network_off_is_found(script, is_found):
+    of_the_script = {"command": ["bash", "-c"], "args": [script], "resources": {IB: 1}}
+    found = said(job(trainer(env={"A": "b"}, **of_the_script)), ClusterFacts())
+    assert ['args: sets NCCL_IB_DISABLE to "1"' in one for one in found] == [True] * is_found
+    assert said(job(trainer(command=["train"], args=[script], resources={IB: 1})), ClusterFacts()) == []
+    assert said(job(trainer(args=[script], resources={IB: 1})), ClusterFacts()) == []
+
+
 def test_variables_of_others_do_not_matter(says):
     off = trainer(resources={IB: 8}, env={"NCCL_IB_DISABLE": "1"})
     says(said(job(off)))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 _SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
@@ -76,11 +77,12 @@ _LONGEST_VALUE = 1_000
 class Literal(NamedTuple):
     """What a command certainly runs: `programs` with their arguments, and the variables that its script sets.
 
-    A `python -m` comes first whatever Python is called. `active`: those of them that may use a GPU.
+    A `python -m` comes first whatever Python is called. A value in `sets` that is not certain has `MANY` in it.
+    `active` are the programs that may use a GPU.
     """
 
     programs: Sequence[Sequence[str]] = ()
-    sets: frozenset[str] = frozenset()
+    sets: Mapping[str, str] = MappingProxyType({})
     active: Sequence[Sequence[str]] = ()
 
 
@@ -100,7 +102,7 @@ def literal(words: Sequence[str], env: Mapping[str, str | None]) -> Literal:
         return Literal()
     if _name(words[0]) not in _SHELLS:
         program, own = _program(words)
-        return Literal([program], frozenset(own), [program]) if program else Literal()
+        return Literal([program], own, [program]) if program else Literal()
     at = 1
     while words[at:] and words[at][:1] == "-" and "c" not in words[at]:
         at += 2 if words[at].endswith("o") else 1
@@ -109,16 +111,16 @@ def literal(words: Sequence[str], env: Mapping[str, str | None]) -> Literal:
     if not script or _COMPUTED.search(script):
         return Literal()
     programs: list[list[str]] = []
-    sets: set[str] = set()
+    sets: dict[str, str] = {}
     for command in _commands(script):
         program, own = _program(command)
-        sets |= own
+        sets |= {name: value if name not in sets else MANY for name, value in own.items()}
         if not command or (program and program[0] in _CONDITIONS):
             return Literal()
         programs += [program] if program else []
         if program and (program[0] == "exit" or command[0] == "exec"):
             break
-    return Literal(programs, frozenset(sets), [one for one in programs if one[0] not in _BESIDE])
+    return Literal(programs, sets, [one for one in programs if one[0] not in _BESIDE])
 
 
 def _with_variables(word: str, env: Mapping[str, str | None]) -> str:
@@ -170,12 +172,12 @@ def _piece(kind: str | None, found: re.Match[str]) -> str:
     return text + MANY if kind == "plain" and any(one in text for one in "$*?{") and text not in "{}" else text
 
 
-def _program(words: Sequence[str]) -> tuple[list[str], set[str]]:
+def _program(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """The program of a command with its arguments, and the variables that are set for it or from then on."""
-    rest, sets = list(words), set[str]()
+    rest, sets = list(words), dict[str, str]()
     while rest:
         if (assigned := _ASSIGNMENT.match(rest[0])) is not None:
-            sets.add(assigned[1])
+            sets[assigned[1]] = MANY if "+=" in assigned[0] else rest[0][assigned.end() :]
         elif _name(rest[0]) not in _PREFIXES:
             break
         del rest[0]
@@ -183,7 +185,8 @@ def _program(words: Sequence[str]) -> tuple[list[str], set[str]]:
         return [], sets
     rest[0] = _name(rest[0])
     if rest[0] in _SETTING:
-        sets.update(word.partition("=")[0] for word in rest[1:])
+        named = [word.partition("=") for word in rest[1:]]
+        sets |= {name: value if is_set and rest[0] == "export" else MANY for name, is_set, value in named}
     if _PYTHON.fullmatch(rest[0]):
         rest[0] = "python"
         while rest[1:] and rest[1] in _PYTHONS_OPTIONS:
@@ -196,7 +199,7 @@ _BESIDE = (
     _HARMLESS
     | _SETTING
     | _INSTALLERS
-    | {"apt-get", "cat", "cp", "git", "mkdir", "nvidia-smi", "source", ".", "tee", "wait"}
+    | {"apt-get", "cat", "cd", "cp", "git", "mkdir", "nvidia-smi", "source", ".", "tee", "wait"}
 )
 """Programs that leave GPUs alone."""
 _INTERACTIVE = frozenset({"sshd", "code-server", "start-notebook.sh"})

@@ -8,9 +8,9 @@ nodes offer them: EFA, RDMA device plugins, networks of Google Kubernetes Engine
 - A pod that requests none of them is found if every existing node that it could run on offers the same one, and no two
   such pods fit on one of these nodes. Pods are left out that may get a network otherwise: by `hostNetwork`, privileged
   containers, devices of the node, further networks, resource claims, or resources that nobody knows.
-- A container that requests a network is found if a variable in `env` turns it off for NCCL (`NCCL_IB_DISABLE`,
-  `FI_PROVIDER`, `NCCL_NET`), unless the command names the variable as well or another library may use the network; and
-  if it lacks what the network needs, such as the annotation of Google Kubernetes Engine.
+- A container that requests a network is found if a variable turns it off for NCCL (`NCCL_IB_DISABLE`, `FI_PROVIDER`,
+  `NCCL_NET`), in `env` or by `export` in a script without conditions, unless another library may use the network; and
+  if it lacks what the network needs, such as the annotation of Google Kubernetes Engine. ConfigMaps are not read.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +26,7 @@ from webhook.gpus.gpu_shares import GPU, share_of
 from webhook.model.accelerators import Vendor, accelerator
 from webhook.model.globs import closest
 from webhook.model.pod import INIT, Container, Pod
+from webhook.model.programs import literal
 from webhook.model.quantity import is_some
 from webhook.model.requirements import demand_of, is_extended
 from webhook.model.shape import spelled
@@ -158,16 +159,20 @@ def _known(resources: frozenset[str], globs: tuple[str, ...]) -> tuple[str, ...]
 def _unusable(pod: Pod, container: Container, resource: str, fabric: Fabric) -> Iterator[Violation]:
     """What keeps NCCL off a network that a container requests."""
     why = f"the container requests {resource}"
-    variables = {} if starts_ranks_over_ssh(pod) else dict(container.env)
-    for name in fabric.disabled_by:
-        value, others = variables.get(name), _PLUGINS - {name}
+    variables, words = dict(container.env), _words(container)
+    for name in () if starts_ranks_over_ssh(pod) else fabric.disabled_by:
+        value, where, others = variables.get(name), f"{container.path}.env[{name}]", _PLUGINS - {name}
+        if name in words:
+            ran = literal(container.words if container.command else (), variables)
+            value = ran.sets.get(name) if len(ran.active) == words.count(name) == 1 else None
+            where = f"{container.path}.{'args' if name in ' '.join(container.args) else 'command'}"
         if not fabric.is_off(name, value):
             continue
-        words = _words(container)
-        may_differ = any(container.sets_env(one) or container.may_take_env(one) for one in others)
-        if not (may_differ or name in words or _BESIDE_NCCL.search(f"{words} {' '.join(variables)}")):
-            where, found = f"{container.path}.env[{name}]", f"is {spelled(value)}, and {why}"
-            yield Violation(where, found, "NCCL then uses plain TCP", "Remove the variable, or the request")
+        may_differ = any(container.sets_env(one) or container.may_take_env(one) or one in words for one in others)
+        if not (may_differ or _BESIDE_NCCL.search(f"{words} {' '.join(variables)}")):
+            found = f"is {spelled(value)}" if where.endswith("]") else f"sets {name} to {spelled(value)}"
+            remedy = "Remove the variable, or the request"
+            yield Violation(where, f"{found}, and {why}", "NCCL then uses plain TCP", remedy)
     if fabric.ipc_lock and not container.is_privileged and _LOCKING.isdisjoint(container.capabilities):
         where, found = f"{container.path}.securityContext.capabilities.add", f"lacks IPC_LOCK, and {why}"
         yield Violation(where, found, "NCCL cannot lock the memory that it sends from", "Add IPC_LOCK")

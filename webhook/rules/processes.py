@@ -274,7 +274,7 @@ def _started(
     """
     env = dict(variables)
     found = literal(words, env)
-    may_be_set = found.sets | {name for name in _READ if name not in env and name.startswith(prefixes)}
+    may_be_set = {*found.sets} | {name for name in _READ if name not in env and name.startswith(prefixes)}
     active = [one for one in found.active if not (together and _OPENS_RAY.match(" ".join(one)))]
     sees_all = len(active) == 1 and _VISIBLE not in {*env, *may_be_set}
     started = []
