@@ -32,8 +32,8 @@ from webhook.doctor.checklist import CHECKS, examine
 from webhook.doctor.doctor_report import Status
 from webhook.doctor.installation import Installation, Place, UnavailableError
 
-LOOKS = {check.key: check.look for check in CHECKS}
-POLICIES_CHECK = next(check for check in CHECKS if check.key == "policies")
+LOOKS = dict(CHECKS)
+POLICIES_CHECK = {"policies": CHECKS["policies"]}
 Change = Callable[[dict[str, Any]], object]
 
 WELL = (
@@ -340,17 +340,17 @@ def test_namespaces_that_are_left_out_and_not_there_are_told() -> None:
 def test_what_must_not_be_read_is_skipped_with_the_reason() -> None:
     """For an operator without the right the finding names the right; it does not say that the cluster has none."""
     installation = Installation(Stored(whole() | {RUNTIME_CLASSES: None}), Place())
-    ((_, finding),) = examine(installation, [check for check in CHECKS if check.key == "references"]).results
+    ((_, finding),) = examine(installation, {"references": CHECKS["references"]}).results
     assert finding.status is Status.SKIPPED
     assert finding.found == f"the API server answered 403: cannot list {RUNTIME_CLASSES}"
 
 
 def test_policies_can_be_named_where_their_config_maps_must_not_be_read() -> None:
     objects = whole() | {POLICIES: None}
-    ((_, finding),) = examine(Installation(Stored(objects), Place()), [POLICIES_CHECK]).results
+    ((_, finding),) = examine(Installation(Stored(objects), Place()), POLICIES_CHECK).results
     assert (finding.status, finding.remedy) == (Status.SKIPPED, "name them with --policies")
     named = Place(policies=Path(__file__).parents[2] / "policies")
-    ((_, finding), *_) = examine(Installation(Stored(objects), named), [POLICIES_CHECK]).results
+    ((_, finding), *_) = examine(Installation(Stored(objects), named), POLICIES_CHECK).results
     assert " policies, hash " in finding.found
 
 

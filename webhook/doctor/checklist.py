@@ -1,10 +1,10 @@
 """The list of all checks, in the order in which their results help, and the function that runs them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from webhook.doctor import certificates, configurations, dry_runs, node_checks, replicas, sent_objects, shared_objects
-from webhook.doctor.doctor_report import Check, DoctorFinding, DoctorReport, ok, skipped, warning
+from webhook.doctor.doctor_report import DoctorFinding, DoctorReport, ok, skipped, warning
 from webhook.doctor.installation import Installation, UnavailableError
 
 _OLDEST = (1, 28)
@@ -44,45 +44,47 @@ def _clock(installation: Installation) -> Iterator[DoctorFinding]:
         yield ok("the clocks of this machine and the API server agree")
 
 
-CHECKS: tuple[Check, ...] = (
+Look = Callable[[Installation], Iterable[DoctorFinding]]
+"""May raise UnavailableError at any point: the findings so far count, and the rest is skipped."""
+CHECKS: Mapping[str, Look] = {
     # The cluster.
-    Check("version", _version),
-    Check("clock", _clock),
+    "version": _version,
+    "clock": _clock,
     # The way from the API server to the webhook.
-    Check("configurations", configurations.look),
-    Check("workloads", sent_objects.workload_kinds),
-    Check("daemonsets", sent_objects.daemon_sets),
-    Check("certificates", certificates.look),
-    Check("deployment", replicas.deployment),
-    Check("endpoints", replicas.endpoints),
-    Check("spread", replicas.spread),
-    Check("disruption-budget", replicas.disruption_budget),
-    Check("rights", replicas.rights),
-    Check("port", replicas.port),
+    "configurations": configurations.look,
+    "workloads": sent_objects.workload_kinds,
+    "daemonsets": sent_objects.daemon_sets,
+    "certificates": certificates.look,
+    "deployment": replicas.deployment,
+    "endpoints": replicas.endpoints,
+    "spread": replicas.spread,
+    "disruption-budget": replicas.disruption_budget,
+    "rights": replicas.rights,
+    "port": replicas.port,
     # What they decide by.
-    Check("policies", configurations.policies),
-    Check("policies-at-apply", configurations.policies_at_apply),
-    Check("references", configurations.references),
-    Check("absent-namespaces", configurations.absent_namespaces),
-    Check("accelerators", configurations.registered_accelerators),
-    Check("tolerate-all", sent_objects.tolerant_pods),
-    Check("gpu-nodes", node_checks.look),
-    Check("images", shared_objects.image_results),
-    Check("quotas", shared_objects.quotas),
-    Check("replicas", replicas.served_policies),
+    "policies": configurations.policies,
+    "policies-at-apply": configurations.policies_at_apply,
+    "references": configurations.references,
+    "absent-namespaces": configurations.absent_namespaces,
+    "accelerators": configurations.registered_accelerators,
+    "tolerate-all": sent_objects.tolerant_pods,
+    "gpu-nodes": node_checks.look,
+    "images": shared_objects.image_results,
+    "quotas": shared_objects.quotas,
+    "replicas": replicas.served_policies,
     # All of it together.
-    Check("pods", dry_runs.look),
-)
-"""All checks. The keys are a contract."""
+    "pods": dry_runs.look,
+}
+"""All checks, by their names for programs, which are a contract."""
 
 
-def examine(installation: Installation, checks: Sequence[Check] = CHECKS) -> DoctorReport:
+def examine(installation: Installation, checks: Mapping[str, Look] = CHECKS) -> DoctorReport:
     """Run these checks."""
-    return DoctorReport(tuple((check.key, finding) for check in checks for finding in _asked(check, installation)))
+    return DoctorReport(tuple((key, finding) for key, look in checks.items() for finding in _asked(look, installation)))
 
 
-def _asked(check: Check, installation: Installation) -> Iterator[DoctorFinding]:
+def _asked(look: Look, installation: Installation) -> Iterator[DoctorFinding]:
     try:
-        yield from check.look(installation)
+        yield from look(installation)
     except UnavailableError as why:
         yield skipped(str(why), why.remedy)

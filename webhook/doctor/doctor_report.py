@@ -1,8 +1,8 @@
 """Findings of the doctor's checks, and the report of all findings as text and as JSON."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -11,7 +11,7 @@ from rich.text import Text
 from webhook.outcome import printable
 
 if TYPE_CHECKING:
-    from webhook.doctor.installation import Installation, Place
+    from webhook.doctor.installation import Place
 
 
 class Status(StrEnum):
@@ -33,30 +33,12 @@ class DoctorFinding:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A check of an installation. `key` is its name for programs and never changes.
-
-    `look` may raise UnavailableError at any point: the findings so far count, and the rest is skipped.
-    """
-
-    key: str
-    look: "Callable[[Installation], Iterable[DoctorFinding]]"
-
-
-def ok(found: str) -> DoctorFinding:
-    """A finding that something is right."""
-    return DoctorFinding(Status.OK, found)
-
-
-def warning(found: str, expected: str, remedy: str) -> DoctorFinding:
-    """A finding that something works badly, or not for long."""
-    return DoctorFinding(Status.WARNING, found, expected, remedy)
-
-
-def problem(found: str, expected: str, remedy: str) -> DoctorFinding:
-    """A finding that something does not work."""
-    return DoctorFinding(Status.PROBLEM, found, expected, remedy)
+ok = partial(DoctorFinding, Status.OK)
+"""A finding that something is right."""
+warning = partial(DoctorFinding, Status.WARNING)
+"""A finding that something works badly, or not for long."""
+problem = partial(DoctorFinding, Status.PROBLEM)
+"""A finding that something does not work."""
 
 
 def skipped(why: str, remedy: str = "") -> DoctorFinding:

@@ -54,7 +54,10 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
     with suppress(UnavailableError):  # without the policies the built-in names and GPUs count
         policies = installation.sound_policies
         accelerators, table = policies.accelerators, policies.cuda.tables.gpus
-    yield from _faulty_pools(installation)
+    with suppress(UnavailableError):
+        pools = filter(None, map(node_pool_from_raw, _listed(installation, MAKING_KINDS["node_pools"][1:])))
+        for fault in faults_of(dict(pools)):
+            yield warning(fault, "requirements that a machine meets", "correct its template")
     nodes = [one for raw in installation.nodes if (one := _gpu_node(raw, accelerators)) is not None]
     if not nodes:
         yield ok("no node offers GPUs by a device plugin")
@@ -163,14 +166,6 @@ def _offered_twice(nodes: Sequence[_GpuNode], installation: Installation) -> Ite
             "turn off the device plugin there (devicePlugin.enabled=false of the GPU Operator), or the GPUs of the "
             "DRA driver (resources.gpus.enabled=false of NVIDIA's)",
         )
-
-
-def _faulty_pools(installation: Installation) -> Iterator[DoctorFinding]:
-    """NodePools of Karpenter that say what cannot be read, or cannot be met."""
-    with suppress(UnavailableError):
-        found = filter(None, map(node_pool_from_raw, _listed(installation, MAKING_KINDS["node_pools"][1:])))
-        for fault in faults_of(dict(found)):
-            yield warning(fault, "requirements that a machine meets", "correct its template")
 
 
 def _listed(installation: Installation, paths: Sequence[str]) -> Iterator[Mapping[str, Any]]:

@@ -262,29 +262,25 @@ def _reached(namespace: str, name: str, port: int, installation: Installation) -
     if port not in ports:
         found = f"Service {namespace}/{name} has no port {port}, which the configurations name, only {ports}"
         return problem(found, f"port {port}", installation.restore)
-    ready = len(_ready_addresses(namespace, name, installation))
-    if ready == 0:
-        return problem(
-            f"Service {namespace}/{name} leads to no ready replica",
-            _ENOUGH,
-            f"{installation.kubectl} get pods; compare their labels with "
-            f"kubectl -n {namespace} get service {name} -o jsonpath='{{.spec.selector}}'",
-        )
-    found = f"Service {namespace}/{name} leads to {counted(ready, 'ready replica')}"
-    if ready < ENOUGH:
-        return warning(found, _ENOUGH, f"{installation.kubectl} get pods")
-    return ok(found)
-
-
-def _ready_addresses(namespace: str, name: str, installation: Installation) -> set[str]:
     path = path_of("/apis/discovery.k8s.io/v1", "endpointslices", namespace=namespace)
-    return {
+    addresses = {
         address
         for one in installation.cluster.items(path, {"labelSelector": f"kubernetes.io/service-name={name}"})
         for endpoint in one.get("endpoints") or ()
         if endpoint.get("conditions", {}).get("ready", True)
         for address in endpoint.get("addresses", ())
     }
+    if not addresses:
+        return problem(
+            f"Service {namespace}/{name} leads to no ready replica",
+            _ENOUGH,
+            f"{installation.kubectl} get pods; compare their labels with "
+            f"kubectl -n {namespace} get service {name} -o jsonpath='{{.spec.selector}}'",
+        )
+    found = f"Service {namespace}/{name} leads to {counted(len(addresses), 'ready replica')}"
+    if len(addresses) < ENOUGH:
+        return warning(found, _ENOUGH, f"{installation.kubectl} get pods")
+    return ok(found)
 
 
 DELIVERED_SECONDS = 180.0
