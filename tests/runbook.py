@@ -33,12 +33,14 @@ def commands() -> list[str]:
     return lines + _INLINE.findall(_BLOCK.sub("", text))
 
 
-def run(plane: ControlPlane, folder: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """Run a block in a folder, as an administrator of that API server would."""
+def run(plane: ControlPlane, folder: Path, command: str, answers: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a block in a folder, as an administrator of that API server would, who gives these answers."""
     environment = {
         "HOME": str(folder),
         "KUBECONFIG": str(plane.kubeconfig),
         "PATH": f"{BINARIES}{os.pathsep}{os.environ['PATH']}",
     }
     shell = ["bash", "-eo", "pipefail", "-c", command]
-    return subprocess.run(shell, cwd=folder, env=environment, capture_output=True, text=True, timeout=180, check=False)
+    return subprocess.run(
+        shell, cwd=folder, env=environment, input=answers, capture_output=True, text=True, timeout=180, check=False
+    )
