@@ -85,21 +85,17 @@ class Watchdog:
         while True:
             time.sleep(_TICK_SECONDS)
             for watched in list(self._running.values()):
-                self._look_at(watched)
-
-    def _look_at(self, watched: _Watched) -> None:
-        with self._lock:  # so that the work is not ended meanwhile, and its thread lives
-            if self._running.get(watched.thread) is not watched or not watched.is_over:
-                return
-            now = time.monotonic()
-            if not watched.raised_at or now - watched.raised_at >= _AGAIN_SECONDS:
-                watched.raised_at = now
-                _raise_in(watched.thread, _EndedError)
+                with self._lock:  # so that the work is not ended meanwhile, and its thread lives
+                    now = time.monotonic()
+                    is_running = self._running.get(watched.thread) is watched and watched.is_over
+                    if is_running and (not watched.raised_at or now - watched.raised_at >= _AGAIN_SECONDS):
+                        watched.raised_at = now
+                        _raise_in(watched.thread)
 
 
-def _raise_in(thread: int, error: type[BaseException]) -> None:
-    """Raise an exception in a thread before its next step, in place of one that was not raised yet."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
+def _raise_in(thread: int) -> None:
+    """Raise the exception in a thread before its next step, in place of one that was not raised yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_EndedError))
 
 
 def _take_back(thread: int) -> None:
@@ -109,7 +105,7 @@ def _take_back(thread: int) -> None:
     becomes a twentieth slower, and code under a profiler or a tracer hangs.
     """
     with suppress(_EndedError):
-        _raise_in(thread, _EndedError)
+        _raise_in(thread)
         while True:
             pass  # here it comes
 

@@ -185,7 +185,8 @@ def _read_document(chunk: str, place: Document, warn: Warn | None) -> Iterator[D
         return
     value, repeated, lines = found
     if not _is_object(value):
-        is_half = isinstance(value, dict) and _is_half_an_object(value)
+        keys = set(value) if isinstance(value, dict) else set()  # a Helm chart's Chart.yaml has an apiVersion alone
+        is_half = "kind" in keys or ("apiVersion" in keys and not keys.isdisjoint(("metadata", "spec")))
         fault = "an incomplete Kubernetes object" if is_half else "not a Kubernetes object"
         yield place.error(f"{fault}: expected a map with apiVersion and kind", is_another_file=not is_half)
     elif repeated and warn is None:
@@ -273,11 +274,6 @@ def _patch(document: Document) -> DocumentError | None:
 
 def _is_known(api_version: str, kind: str) -> bool:
     return is_pod(api_version, kind) or workload_of(api_version, kind) is not None
-
-
-def _is_half_an_object(value: Mapping[str, Any]) -> bool:
-    """Whether a line of an object is missing; a Helm chart's Chart.yaml has an apiVersion and is no object."""
-    return "kind" in value or ("apiVersion" in value and ("metadata" in value or "spec" in value))
 
 
 def _is_object(value: object) -> bool:

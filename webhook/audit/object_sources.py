@@ -18,7 +18,7 @@ from webhook.facts.facts import ClusterFacts, ImageSource
 from webhook.facts.snapshot import EMPTY, MAKING_KINDS
 from webhook.kubernetes.api_errors import ApiServerError
 from webhook.kubernetes.api_server import ApiServer
-from webhook.kubernetes.discovery import ApiResource, Discovery
+from webhook.kubernetes.discovery import NODES, Discovery
 from webhook.kubernetes.paged_list import Gets, RetryingReader
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.gpu_pods import COUNTING
@@ -33,8 +33,6 @@ from webhook.model.resource_slices import SLICE
 from webhook.model.workloads import RUNTIMES, TRAINER, is_made_or_ending, is_pod, templates_of
 from webhook.model.workloads.peaks import SCALERS, Scaler
 from webhook.policy.policy_set import PolicySet
-
-_NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
 
 
 def read_facts(
@@ -54,7 +52,7 @@ def read_facts(
     def read(group: str, kind: str, faults: list[DocumentError]) -> Iterator[dict[str, Any]]:
         """The objects of a kind as they arrive; none if the cluster has no such kind, or does not say."""
         try:
-            resource = _NODES if kind == "Node" else discovery.find(group, kind)
+            resource = NODES if kind == "Node" else discovery.find(group, kind)
         except ApiServerError as error:
             faults.append(DocumentError("", 0, None, str(error)))
             return

@@ -3,7 +3,6 @@
 import json
 import sys
 import time
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,14 +30,23 @@ if TYPE_CHECKING:
     from webhook.cuda.cuda_tables import CudaTables
     from webhook.cuda.image_check import ImageFit, Knowledge, Question
     from webhook.cuda.need import Need
-    from webhook.cuda.offer import Offer
     from webhook.model.node import NodePool
 
 
 class NodesOptions(Facts, PolicyOf, Printed):
     @property
     def known(self) -> "_OfPolicy":
-        return _of_policy(self.policies, self.namespace)
+        if self.policies is None:
+            from webhook.cuda.cuda_tables import SHIPPED
+
+            return _OfPolicy((), (), BUILT_IN, SHIPPED)
+        from webhook.rules.cuda_driver import Settings
+
+        loaded = load_policies(self.policies)
+        policy = loaded.for_namespace(self.namespace).at(time.time())
+        mappings = [bound.settings.mapping for bound in policy.rules if isinstance(bound.settings, Settings)]
+        mapping = mappings[0] if mappings else ()
+        return _OfPolicy(mapping, policy.node_pools, policy.accelerators, loaded.cuda.tables)
 
     def kinds(self, policy: "_OfPolicy") -> "list[NodeKind]":
         from webhook.audit.node_kinds import node_kinds
@@ -150,6 +158,8 @@ def nodes(asked: NodesOptions) -> None:
 
 def _answer(question: "Question", knowledge: "Knowledge", kinds: "list[NodeKind] | None", output: str) -> int:
     """Print the verdicts for kinds of nodes, or without them for the node of the question; returns the exit status."""
+    from webhook.cuda.cuda_messages import remedy_for
+
     need, tables = knowledge.need(question), knowledge.tables
     offers = [question.offer(tables)] if kinds is None else [kind.offer for kind in kinds]
     answers = [knowledge.fit(question, need, offer) for offer in offers]
@@ -166,7 +176,10 @@ def _answer(question: "Question", knowledge: "Knowledge", kinds: "list[NodeKind]
             _print_verdict(answer, str(kind))
         if not kinds:
             print_line("    no node with an NVIDIA GPU is known")
-    _print_remedy(question.image, need, answers, offers, tables)
+    if {answer.verdict for answer in answers} == {"incompatible"}:
+        print_line(f"    {remedy_for(question.image, need, offers, tables)}.")
+    elif need.kind == "unknown":
+        print_line(f"    {_HINT}")
     return status
 
 
@@ -189,17 +202,6 @@ def _needs(need: "Need") -> str:
     if need.kind == "unknown":
         return "does not say which CUDA it needs"
     return f"needs {'CUDA of an unknown version' if need.kind == 'cuda' else 'no CUDA'}: {need.evidence}"
-
-
-def _print_remedy(
-    image: str, need: "Need", answers: "Sequence[ImageFit]", offers: "Sequence[Offer]", tables: "CudaTables"
-) -> None:
-    from webhook.cuda.cuda_messages import remedy_for
-
-    if {answer.verdict for answer in answers} == {"incompatible"}:
-        print_line(f"    {remedy_for(image, need, offers, tables)}.")
-    elif need.kind == "unknown":
-        print_line(f"    {_HINT}")
 
 
 def _answer_batch(batch: str, policy: "_OfPolicy", ask: "Ask | None") -> int:
@@ -239,17 +241,3 @@ class _OfPolicy(NamedTuple):
     pools: tuple["NodePool", ...]
     accelerators: Accelerators
     tables: "CudaTables"
-
-
-def _of_policy(policies: Path | None, namespace: str) -> _OfPolicy:
-    if policies is None:
-        from webhook.cuda.cuda_tables import SHIPPED
-
-        return _OfPolicy((), (), BUILT_IN, SHIPPED)
-    from webhook.rules.cuda_driver import Settings
-
-    loaded = load_policies(policies)
-    policy = loaded.for_namespace(namespace).at(time.time())
-    mappings = [bound.settings.mapping for bound in policy.rules if isinstance(bound.settings, Settings)]
-    mapping = mappings[0] if mappings else ()
-    return _OfPolicy(mapping, policy.node_pools, policy.accelerators, loaded.cuda.tables)

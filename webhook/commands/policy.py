@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from webhook.commands.inputs import echo, fail, load_policies, print_document
+from webhook.commands.inputs import echo, fail, load_policies
 from webhook.commands.options import Options, Policies, Printed, argument, option, takes
 
 
@@ -191,15 +191,10 @@ def exceptions(asked: ExceptionsOptions) -> None:
 
     now, within = time.time(), _seconds(asked.expiring)
     found = listed(load_policies(asked.policies, judges_ends=False).exceptions.all, now, within)
-    if asked.output != "text":
-        items = [as_json(one, now) for one in found]
-        head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicyExceptionList"}
-        print_document({**head, "items": items}, asked.output)
-    elif not found:
-        echo("no exceptions" if within is None else f"no exception ends within {asked.expiring}")
-    else:
-        for one in found:
-            echo("\n".join(lines(one, now)))
+    head = {"apiVersion": "gpupolicy.dev/v1alpha1", "kind": "GPUPolicyExceptionList"}
+    nothing = "no exceptions" if within is None else f"no exception ends within {asked.expiring}"
+    said = "\n".join(line for one in found for line in lines(one, now)) or nothing
+    asked.show({**head, "items": [as_json(one, now) for one in found]}, lambda _: echo(said))
 
 
 def _seconds(written: str | None) -> float | None:

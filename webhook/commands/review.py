@@ -1,9 +1,7 @@
 """The command `gpu-policy review`: what the webhook would answer for manifests."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -39,9 +37,17 @@ def review(asked: ReviewOptions) -> None:
     policy_set = load_policies(asked.policies)
     background = background_of(asked.inventory, asked.kubeconfig, policy_set.accelerators)
     source = of_files(manifests_of(asked.paths, is_strict=asked.strict), asked.namespace, background)
+
+    def judged(raw: Any, policies: Any, facts: Any, now: float) -> Any:
+        """A ClusterPolicy or NVIDIADriver, by the workloads of the inventory, or by the pods of the cluster."""
+        from webhook.upgrades.driver_changes import judge_by
+
+        workloads = server_of(str(asked.kubeconfig), None) if asked.kubeconfig is not None else asked.inventory
+        old = background.facts.cluster.driver_object(raw)
+        return judge_by(workloads, policies.accelerators).outcome(raw, old, policies, facts, now)
+
     context = source.context(policy_set, str(asked.policies))
-    context = replace(context, facts=replace(context.facts, is_thorough=asked.verbose))
-    context = replace(context, drivers=_judge(asked.inventory, asked.kubeconfig, background.facts.cluster))
+    context = replace(context, facts=replace(context.facts, is_thorough=asked.verbose), drivers=judged)
     reviewed = review_objects.review(source.documents, asked.namespace, context)
     if asked.output in ("json", "yaml"):
         print_document(review_formats.to_json(reviewed), asked.output)
@@ -53,16 +59,3 @@ def review(asked: ReviewOptions) -> None:
         if asked.inventory is None and asked.kubeconfig is None:
             screen.print("Without --inventory or --kubeconfig no node and no RuntimeClass is known.", soft_wrap=True)
     sys.exit(reviewed.exit_status)
-
-
-def _judge(inventory: Path | None, kubeconfig: Path | None, before: Any) -> Callable[..., Any]:
-    """Judges a ClusterPolicy or NVIDIADriver by the workloads of the inventory, or by the pods of the cluster."""
-
-    def judged(raw: Any, policies: Any, facts: Any, now: float) -> Any:
-        from webhook.upgrades.driver_changes import judge_by
-
-        source = server_of(str(kubeconfig), None) if kubeconfig is not None else inventory
-        old = before.driver_object(raw)
-        return judge_by(source, policies.accelerators).outcome(raw, old, policies, facts, now)
-
-    return judged

@@ -39,6 +39,7 @@ class ApiResource:
         return f"{self.name}.{self.group}" if self.group else self.name
 
 
+NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
 PODS = ApiResource("", "v1", "Pod", "pods", True, ("po",))
 
 

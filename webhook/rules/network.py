@@ -131,12 +131,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     containers = [
         one for one in pod.lasting_containers() if one.gpu_count and (one.list_name != INIT or one.is_sidecar)
     ]
-    requested = [
-        (container, resource, fabric)
-        for container in containers
-        for resource, amount in {**container.limits, **container.requests}.items()
-        if "/" in resource and (fabric := settings.fabric(resource)) is not None and is_some(amount)
-    ]
+    requested = [(container, *one) for container in containers for one in _requested(container, settings)]
     known = _known(facts.resources(), settings.globs)
     if not (requested or known) or not containers or not _uses_nccl(pod, containers):
         return
@@ -144,6 +139,12 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         yield from _unusable(pod, container, resource, fabric)
     if known and not _may_have_a_network(pod, containers, settings):
         yield from _not_requested(pod, containers[0], known, settings, facts)
+
+
+def _requested(container: Container, settings: Settings) -> Iterator[tuple[str, Fabric]]:
+    for resource, amount in {**container.limits, **container.requests}.items():
+        if "/" in resource and (fabric := settings.fabric(resource)) is not None and is_some(amount):
+            yield resource, fabric
 
 
 @lru_cache(maxsize=1024)
@@ -159,7 +160,7 @@ def _known(resources: frozenset[str], globs: tuple[str, ...]) -> tuple[str, ...]
 def _unusable(pod: Pod, container: Container, resource: str, fabric: Fabric) -> Iterator[Violation]:
     """What keeps NCCL off a network that a container requests."""
     why = f"the container requests {resource}"
-    variables, words = dict(container.env), _words(container)
+    variables, words = dict(container.env), " ".join(container.words)
     for name in () if starts_ranks_over_ssh(pod) else fabric.disabled_by:
         value, where, others = variables.get(name), f"{container.path}.env[{name}]", _PLUGINS - {name}
         if name in words:
@@ -188,11 +189,7 @@ SWITCHES = frozenset(name for one in _SHIPPED.values() for name in one.disabled_
 
 def turned_off(container: Container, variable: str, value: str) -> str:
     """The network that a container requests and NCCL does not use with this value of a variable; empty for none."""
-    for resource, amount in {**container.limits, **container.requests}.items():
-        fabric = _DEFAULT.fabric(resource) if "/" in resource else None
-        if fabric is not None and fabric.is_off(variable, value) and is_some(amount):
-            return resource
-    return ""
+    return next((resource for resource, one in _requested(container, _DEFAULT) if one.is_off(variable, value)), "")
 
 
 def _may_have_a_network(pod: Pod, containers: list[Container], settings: Settings) -> bool:
@@ -234,10 +231,6 @@ def _not_requested(
     yield Violation(where, found, why, remedy, follows_nodes=True, softens_on_update=True)
 
 
-def _words(container: Container) -> str:
-    return " ".join(container.words)
-
-
 def _uses_nccl(pod: Pod, containers: list[Container]) -> bool:
     """Whether the pod uses NCCL between nodes, as far as that shows.
 
@@ -245,7 +238,7 @@ def _uses_nccl(pod: Pod, containers: list[Container]) -> bool:
     """
     if any(value == "1" and name in _ONE_NODE for one in containers for name, value in one.env):
         return False
-    words = " ".join([f"{one.image} {' '.join(one.env_names)} {_words(one)}" for one in containers])
+    words = " ".join([f"{one.image} {' '.join((*one.env_names, *one.words))}" for one in containers])
     may_be_alone = pod.gpu_count < 2 or RAY in pod.labels or pod.owner_kind == "RayCluster"
     return not _WITHOUT_NCCL.search(words) and not (may_be_alone and _DISTRIBUTED.search(words) is None)
 

@@ -61,7 +61,7 @@ def rules_reference(groups: Groups = GROUPS) -> str:
     parts = {
         "rules": _overview(groups),
         "settings of rules that mutate pods": _of_mutators(groups),
-        "rules by group": "\n".join(_groups(groups)),
+        "rules by group": "\n".join(f"## {one}\n" + "".join(map(rule_page, rules)) for one, rules in groups.items()),
         "settings of workloads": _list_of_all(_part_of_policy("workloads")),
         "settings of accelerators": _list_of_all(_part_of_policy("accelerators", "extra", 0)),
         "settings of node pools": _node_pools(),
@@ -92,11 +92,6 @@ def _of_mutators(groups: Groups) -> str:
     why = "do not have this setting: what they inject depends on what is known of nodes and images at that moment."
     listed = " and ".join(filter(None, (", ".join(others[:-1]), others[-1])))
     return f"{settings}\n{_wrapped(f'{listed} {why}')}\n"
-
-
-def _groups(groups: Groups) -> Iterator[str]:
-    for title, rules in groups.items():
-        yield f"## {title}\n" + "".join(map(rule_page, rules))
 
 
 def rule_page(rule: Rule) -> str:

@@ -16,7 +16,7 @@ from webhook.engine.quota_requests import entered, requests_of_pod
 from webhook.engine.running_rules import facts_under
 from webhook.facts.facts import ClusterFacts
 from webhook.facts.snapshot import EMPTY, MAKING_KINDS
-from webhook.kubernetes.discovery import PODS
+from webhook.kubernetes.discovery import NODES, PODS
 from webhook.ledger.context import LedgerContext
 from webhook.ledger.gpu_pods import COUNTING
 from webhook.ledger.group_reader import FoundGroup, GroupSource, Members
@@ -40,7 +40,7 @@ from webhook.quota.quotas import QuotaScope
 from webhook.rules import priority_class
 from webhook.why.held_back import gates_of
 from webhook.why.observed import NodeState, NodeUsage, Raw, Surroundings, may_have_gpus, node_state
-from webhook.why.reading import NODES, SECONDS, ClusterReader
+from webhook.why.reading import SECONDS, ClusterReader
 
 _MOST_GETS = 20
 """Nodes that are read one by one; from then on all are listed."""

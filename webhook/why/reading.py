@@ -16,7 +16,7 @@ from webhook.engine.quota_usage import statuses
 from webhook.kubernetes.api_errors import AnswerError, ApiServerError, RefusedError
 from webhook.kubernetes.api_paths import segment
 from webhook.kubernetes.api_server import JSON
-from webhook.kubernetes.discovery import ApiResource, Discovery
+from webhook.kubernetes.discovery import NODES, ApiResource, Discovery
 from webhook.kubernetes.paged_list import Gets, Listed, PagedList, RetryingReader
 from webhook.ledger.inventory import OBJECT_KINDS
 from webhook.ledger.ledger_store import GpuPod
@@ -29,7 +29,6 @@ from webhook.why.observed import SeenEvent
 SECONDS = 15.0
 """Longest pause within an answer."""
 _PAGE = 250
-NODES = ApiResource("", "v1", "Node", "nodes", is_namespaced=False)
 EVENTS = ApiResource("", "v1", "Event", "events", is_namespaced=True)
 _BUSY_SECONDS = 2.0
 """Longest wait before a request is repeated: somebody waits at a terminal."""
