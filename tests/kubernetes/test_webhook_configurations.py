@@ -202,7 +202,7 @@ def test_reinvocation_is_compared_where_it_exists(control_plane: ControlPlane) -
 
 
 def test_webhooks_that_are_missing_or_too_many_are_named() -> None:
-    expected = read_registration(FULL, "sample").validating
+    expected = read_registration(FULL, "sample")["validating"]
     edited: Any = copy.deepcopy(expected)
     edited["webhooks"][0]["name"] = "other.example.com"
     assert differences(expected, edited) == [
@@ -225,7 +225,7 @@ def test_a_bundle_is_compared_only_where_one_was_installed(control_plane: Contro
 
 
 def test_a_field_that_kubernetes_gains_later_is_compared_where_it_was_installed() -> None:
-    expected = read_registration(FULL, "sample").mutating
+    expected = read_registration(FULL, "sample")["mutating"]
     newer: Any = copy.deepcopy(expected)
     newer["webhooks"][0]["gainedLater"] = "Default"
     assert differences(expected, newer) == []

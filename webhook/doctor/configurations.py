@@ -49,7 +49,7 @@ def look(installation: Installation) -> Iterator[DoctorFinding]:
                 f"{stored} apply -f -",
             )
         elif registration is not None:
-            found = differences(registration.configurations[phase], live)
+            found = differences(registration[phase], live)
             for sentence in found:
                 yield problem(f"{phase}: {sentence}", _INSTALLED, f"{stored} replace -f -")  # apply keeps additions
             if not found:

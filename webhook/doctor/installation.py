@@ -315,7 +315,7 @@ class Installation:
     def configurations(self) -> Mapping[str, Object | None]:
         """`mutating` and `validating` -> the configuration in the cluster; None where it is missing."""
         try:
-            expected = None if self.registration is None else self.registration.configurations
+            expected = self.registration
         except (RegistrationError, UnavailableError):
             expected = None
         found: dict[str, Object | None] = {}

@@ -58,17 +58,16 @@ class LiveFacts:
     Nothing is sent before `start`. Raises ClusterConfigError where it is not known how to reach the cluster.
     """
 
-    def __init__(  # noqa: PLR0913  # how to reach the cluster, and what tests replace
+    def __init__(
         self,
         kubeconfig: Path | str | None = None,
-        context: str | None = None,
         *,
         accelerators: Accelerators = BUILT_IN,
         stale_after: float = STALE_AFTER_SECONDS,
         timing: WatchTiming | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.server = server = ApiServer(kubeconfig, context)
+        self.server = server = ApiServer(kubeconfig)
         self.now = server.now
         """The API server's clock, in seconds since 1970."""
         self._stale_after = stale_after

@@ -211,23 +211,20 @@ class Snapshot:
 
     def with_slices_of(self, other: "Snapshot") -> "Snapshot":
         if self.slices is None or other.slices is None:
-            return self._with_slices(other.slices)._with_drivers()
-        return self._with_slices(other.slices.after(self.slices))._with_drivers()
+            return self._but(slices=other.slices)._with_drivers()
+        return self._but(slices=other.slices.after(self.slices))._with_drivers()
 
     def with_slice(self, raw: object) -> "Snapshot":
-        return self if self.slices is None else self._with_slices(self.slices.with_slice(raw))._with_driver_of(raw)
+        return self if self.slices is None else self._but(slices=self.slices.with_slice(raw))._with_driver_of(raw)
 
     def without_slice(self, raw: object) -> "Snapshot":
-        return self if self.slices is None else self._with_slices(self.slices.without(raw))._with_driver_of(raw)
+        return self if self.slices is None else self._but(slices=self.slices.without(raw))._with_driver_of(raw)
 
     def _with_driver_of(self, raw: object) -> "Snapshot":
         node = self.nodes.get(str(part(raw, "spec", "nodeName")))
         if node is None or (seen := self._seen(node)) is node:
             return self
         return self._with_table(self.table.with_node(seen), self.unreadable)
-
-    def _with_slices(self, table: SliceTable | None) -> "Snapshot":
-        return self if table is self.slices else replace(self, slices=table)
 
 
 _Value = TypeVar("_Value")

@@ -6,7 +6,6 @@ installed configuration sets them.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +46,8 @@ class RegistrationError(ValueError):
     """A text does not hold the two webhook configurations; the message names the file, what was found and expected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """Both webhook configurations as they were installed."""
-
-    mutating: Document
-    validating: Document
-
-    @property
-    def configurations(self) -> Mapping[str, Document]:
-        return {"mutating": self.mutating, "validating": self.validating}
+Registration = Mapping[str, Document]
+"""Both webhook configurations as they were installed, by their short names."""
 
 
 def load_registration(path: Path | str) -> Registration:
@@ -89,7 +80,7 @@ def read_registration(text: str, where: str) -> Registration:
     if len(found) != len(PHASES):
         kinds = [f"only one {kind}" for kind, phase in PHASES.items() if phase in found]
         raise RegistrationError(f"{where}: found {kinds[0] if kinds else 'no document'}; {_EXPECTED}")
-    return Registration(**found)
+    return {phase: found[phase] for phase in PHASES.values()}
 
 
 def api_path(document: Document) -> str:

@@ -87,15 +87,11 @@ def render_text(results: Results, console: Console, verbosity: int = 0) -> None:
     printed: set[str] = set()
     for file in results.files:
         _file(file, console, verbosity, printed)
-    console.print(Text(_total(results), style="bold"), soft_wrap=True)
-
-
-def _total(results: Results) -> str:
     counts, files = results.counts, results.unusable_files
-    text = f"{counted(len(results.cases), 'case')}: {counts['passed']} passed, {counts['failed']} failed"
-    if counts["unusable"]:
-        text += f", {counts['unusable']} unusable"
-    return f"{text}; {counted(files, 'unusable file')}" if files else text
+    total = f"{counted(len(results.cases), 'case')}: {counts['passed']} passed, {counts['failed']} failed"
+    total += f", {counts['unusable']} unusable" if counts["unusable"] else ""
+    total += f"; {counted(files, 'unusable file')}" if files else ""
+    console.print(Text(total, style="bold"), soft_wrap=True)
 
 
 def _file(file: FileResult, console: Console, verbosity: int, printed: set[str]) -> None:

@@ -43,7 +43,7 @@ class RegistrationWatch:
         try:
             registration = load_registration(self._file)  # anew each time: an upgrade replaces the file
             found = {}
-            for phase, document in registration.configurations.items():
+            for phase, document in registration.items():
                 live = self._cluster.get(api_path(document))
                 found[phase] = ["it is missing"] if live is None else differences(document, live)
         except (ClusterError, RegistrationError):
@@ -61,7 +61,7 @@ def _timeouts(registration: Registration) -> dict[str, float]:
     """The shortest timeout of each configuration, in seconds."""
     return {
         phase: min(float(webhook.get("timeoutSeconds", 10)) for webhook in document["webhooks"])
-        for phase, document in registration.configurations.items()
+        for phase, document in registration.items()
     }
 
 
@@ -154,4 +154,4 @@ def _keeper(cluster: KubernetesCluster, settings: InstallationSettings, kept: Ke
 def _configurations(settings: InstallationSettings) -> tuple[str, ...]:
     if settings.registration_file is None:
         return ()
-    return tuple(api_path(one) for one in load_registration(settings.registration_file).configurations.values())
+    return tuple(api_path(one) for one in load_registration(settings.registration_file).values())

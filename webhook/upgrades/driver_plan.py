@@ -215,10 +215,6 @@ class DriverPlan:
     def at(self, change: WorkloadChange) -> Sequence[PlannedWorkload]:
         return [one for one in self.workloads if one.change is change]
 
-    @property
-    def counts(self) -> Mapping[WorkloadChange, int]:
-        return {change: len(self.at(change)) for change in WorkloadChange}
-
     def exit_status(self, fail_on: WorkloadChange | None = WorkloadChange.BREAKS) -> int:
         """1: a workload has this change or a worse one. 2: unusable input, which beats 1. Otherwise 0."""
         if self.errors:
@@ -289,7 +285,8 @@ def as_report(plan: DriverPlan) -> AuditReport:
         ),
     )
     breaks = WorkloadChange.BREAKS  # also said where it is nobody
-    found = [(change, count) for change, count in plan.counts.items() if count or (change is breaks and plan.workloads)]
+    counted_by = [(change, len(plan.at(change))) for change in WorkloadChange]
+    found = [(change, count) for change, count in counted_by if count or (change is breaks and plan.workloads)]
     totals = tuple((_SAID[change][0] or "rest", _SAID[change][1], count) for change, count in found if plan.pools)
     parts = ", ".join(f"{count:,} {what}" for _, what, count in totals)
     said = f"{counted(len(plan.workloads), 'workload')}: {parts or 'none'}"

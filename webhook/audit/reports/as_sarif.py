@@ -16,7 +16,6 @@ from os.path import join
 from typing import Any
 from urllib.parse import quote
 
-from webhook.audit.documents import DocumentError
 from webhook.audit.report import AuditFinding, AuditReport, Level, ObjectReference, SourceLine
 from webhook.audit.reports import report_wording
 from webhook.audit.reports.as_json import dumps
@@ -184,20 +183,16 @@ def _policy(finding: AuditFinding, directory: str) -> dict[str, Any]:
 
 def _notifications(report: AuditReport, left_out: int) -> Iterator[dict[str, Any]]:
     for error in report.errors:
-        yield _unreadable(error, report)
+        notice = _notice("unreadable", "error", f"{error}.")
+        if not report.is_of_cluster and error.source not in ("", STDIN):
+            notice["locations"] = [{"physicalLocation": in_file(error.source, error.line)}]
+        yield notice
     if report.comparison is not None:
         text = f"Against {report.comparison.directory}: {report_wording.changes(report.comparison)}."
         yield _notice("comparison", "note", text)
     if left_out:
         text = f"{left_out:,} of {len(report.findings):,} results are left out, the least grave"
         yield _notice("left-out", "warning", f"{text}; {report.command} has all.")
-
-
-def _unreadable(error: DocumentError, report: AuditReport) -> dict[str, Any]:
-    notice = _notice("unreadable", "error", f"{error}.")
-    if report.is_of_cluster or error.source in ("", report_wording.STDIN):
-        return notice
-    return {**notice, "locations": [{"physicalLocation": in_file(error.source, error.line)}]}
 
 
 def _notice(key: str, level: str, text: str) -> dict[str, Any]:
