@@ -7,8 +7,8 @@ Variables that name network interfaces or HCAs (`*_SOCKET_IFNAME`, `NCCL_IB_HCA`
 like) are right in one network only, which is the pod network for `env`. So pods with `hostNetwork` get the variables of
 `hostNetworkEnv` instead, and pods with additional networks (Multus, Google Kubernetes Engine, Spiderpool) get none,
 with a warning. Neither do pods of an MPIJob (kubeflow.org/v2beta1), whose ranks do not inherit the environment of their
-container: pass variables with `mpirun -x`. A variable that keeps NCCL off a network which the container requests is not
-injected either (`NCCL_IB_DISABLE: "1"`), by the networks that the rule `network` knows without `fabrics`.
+container: pass variables with `mpirun -x`. No container that requests a network gets a variable that turns it off, such
+as `NCCL_IB_DISABLE: "1"`; rows of `network.fabrics` do not count here.
 """
 
 import re

@@ -10,7 +10,7 @@ nodes offer them: EFA, RDMA device plugins, networks of Google Kubernetes Engine
   containers, devices of the node, further networks, resource claims, or resources that nobody knows.
 - A container that requests a network is found if a variable turns it off for NCCL (`NCCL_IB_DISABLE`, `FI_PROVIDER`,
   `NCCL_NET`), in `env` or by `export` in a script without conditions, unless another library may use the network; and
-  if it lacks what the network needs, such as the annotation of Google Kubernetes Engine. ConfigMaps are not read.
+  if it lacks what the network needs, such as the annotation of Google Kubernetes Engine.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -7,9 +7,8 @@ certain to be left idle.
 
 Only what is written out counts: flags among the words of the command, variables of `env` that Kubernetes puts in as
 `$(NAME)`, and shell scripts without conditions, loops, here-documents and computed values. Of jobs that span nodes only
-flags count that say what runs in each pod. For a LeaderWorkerSet that is applied, a server that needs more GPUs than
-the pods of a group have together is a violation as well. Nothing is said of parts of GPUs, and of containers that may
-see GPUs which they did not request.
+flags count that say what runs in each pod; a LeaderWorkerSet that is applied is also compared as a whole. Nothing is
+said of parts of GPUs, and of containers that may see GPUs which they did not request.
 
 `gpu-policy review -v`, `audit` and `why` also say of a model whose weights alone fit on no GPUs that the pod could get.
 Its size and format are those in the name that its publisher gave it.
