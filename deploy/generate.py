@@ -71,7 +71,9 @@ def chart_files() -> dict[Path, str]:
     """The path and content of every generated file in the chart, and of docs/cli.md."""
     files = {CHART / "files" / "policies" / name: (POLICIES / name).read_text() for name in DEFAULT_POLICIES}
     head = _GENERATED.format(source="webhook/")
-    files[CHART / "files" / "match-conditions.yaml"] = head + _conditions()
+    conditions: dict[str, Any] = _conditions(nvidia_is_default_runtime=False)
+    conditions["nvidiaIsDefaultRuntime"] = _conditions(nvidia_is_default_runtime=True)
+    files[CHART / "files" / "match-conditions.yaml"] = head + _dumped(conditions)
     files[CHART / "files" / "workloads.yaml"] = head + _workloads()
     return files | {CHART / "README.md": values_page(), FOLDER.parent / "docs" / "cli.md": commands()}
 
@@ -200,17 +202,12 @@ def main() -> None:
         sys.exit(str(error))
 
 
-def _conditions() -> str:
-    """The conditions for all vendors and all rules, so that a change of policies never needs new conditions.
+def _conditions(*, nvidia_is_default_runtime: bool) -> dict[str, Any]:
+    """The conditions of each webhook, for clusters in which NVIDIA's runtime is the default, or is not.
 
-    Pods without GPUs are never mutated. So pods that only tolerate GPU nodes are sent for validation only.
+    They are for all vendors and all rules, so that a change of policies never needs new conditions. Pods without GPUs
+    are never mutated. So pods that only tolerate GPU nodes are sent for validation only.
     """
-    conditions: dict[str, Any] = _conditions_of(nvidia_is_default_runtime=False)
-    return _dumped(conditions | {"nvidiaIsDefaultRuntime": _conditions_of(nvidia_is_default_runtime=True)})
-
-
-def _conditions_of(*, nvidia_is_default_runtime: bool) -> dict[str, list[dict[str, str]]]:
-    """The conditions of each webhook, for clusters in which NVIDIA's runtime is the default, or is not."""
     patterns = [pattern for _, _, pattern in GPU_PATTERNS]
     found = {
         "mutate": pod_conditions(patterns, watches_nodes=False, nvidia_is_default_runtime=nvidia_is_default_runtime),

@@ -20,7 +20,7 @@ from webhook.audit.review_objects import review
 from webhook.ledger.ledger_store import GpuPod
 from webhook.policy.policy_quotas import ConfiguredQuota, SharedQuotas, SharedQuotaSettings
 from webhook.policy.policy_set import PolicySet
-from webhook.quota.quotas import QuotaScope
+from webhook.quota.quotas import Quota, QuotaScope
 
 FOUR = PolicySet.of(policy({}), {NAMESPACE: policy({"gpuQuota": {"gpus": 4}}, name=NAMESPACE)})
 
@@ -32,9 +32,8 @@ def limited(**settings: Any) -> PolicySet:
 def with_shared_quota(mode: str = "enforce", **limits: Any) -> PolicySet:
     raw = {"name": "shared", "namespaces": [NAMESPACE, "other"], "mode": mode, **limits}
     settings = SharedQuotaSettings.model_validate_json(json.dumps(raw), by_alias=True, by_name=False)
-    bound = ConfiguredQuota.of(
-        QuotaScope.SHARED, settings.name, tuple(settings.namespaces), settings, "_quotas.yaml", 5
-    )
+    quota = Quota(QuotaScope.SHARED, settings.name, settings.namespaces, settings.limits, settings.counting)
+    bound = ConfiguredQuota(quota, settings.mode, settings.on_ledger_failure, "_quotas.yaml", 5)
     return PolicySet.of(policy({}), {}, shared=SharedQuotas((bound,), ({},)))
 
 

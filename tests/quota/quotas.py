@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from webhook.policy.policy_quotas import ConfiguredQuota
-from webhook.quota.quotas import QuotaScope
+from webhook.quota.quotas import Quota, QuotaScope
 from webhook.rules.gpu_quota import Settings
 
 TEAM = "team-vision"
@@ -22,6 +22,6 @@ def shared_quota(name: str = "research", *patterns: str, **settings: Any) -> Con
 
 def _bound(scope: QuotaScope, name: str, patterns: tuple[str, ...], settings: dict[str, Any]) -> ConfiguredQuota:
     written = json.dumps({"mode": "enforce", **settings})
-    return ConfiguredQuota.of(
-        scope, name, patterns, Settings.model_validate_json(written, by_alias=True), "file.yaml", 1
-    )
+    read = Settings.model_validate_json(written, by_alias=True)
+    quota = Quota(scope, name, patterns, read.limits, read.counting)
+    return ConfiguredQuota(quota, read.mode, read.on_ledger_failure, "file.yaml", 1)

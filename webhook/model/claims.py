@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from webhook.model.accelerators import BUILT_IN, DEVICE_CLASSES, Accelerators, Vendor
 from webhook.model.json_parts import listed, mapped, part
 from webhook.model.pod_reader import controller_of
-from webhook.model.resource_slices import NVIDIA, product_of, size_of
+from webhook.model.quantity import positive
+from webhook.model.resource_slices import NVIDIA, product_of
 from webhook.model.subject import PodSubject, subject_of
 
 CLAIM, TEMPLATE = "ResourceClaim", "ResourceClaimTemplate"
@@ -192,7 +193,7 @@ def _devices(raw: Mapping[str, Any]) -> Devices | None:
         raw.get("adminAccess") is True,
         product=product_of(listed(raw, "selectors")),
         tolerated=tolerated_by(raw),
-        memory=size_of(part(raw, "capacity", "requests", "memory")) or 0,
+        memory=positive(part(raw, "capacity", "requests", "memory")) or 0,
     )
 
 

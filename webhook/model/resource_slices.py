@@ -15,8 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from webhook.model.json_parts import listed, mapped, part, text
-from webhook.model.quantity import parse_quantity
-from webhook.model.shape import FormatError
+from webhook.model.quantity import positive
 
 SLICE = "ResourceSlice"
 NVIDIA, AMD, INTEL = "gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com"
@@ -175,10 +174,10 @@ def _kind(device: Mapping[str, Any], driver: str) -> DeviceKind:
     consumes, portions = bool(listed(device, "consumesCounters")), None
     if _is_shared(device):
         policy = mapped(memory, "requestPolicy")
-        least, step = (size_of(part(policy, "validRange", key)) for key in ("min", "step"))
-        values = tuple([size for one in listed(policy, "validValues") if (size := size_of(one))])
+        least, step = (positive(part(policy, "validRange", key)) for key in ("min", "step"))
+        values = tuple([size for one in listed(policy, "validValues") if (size := positive(one))])
         portions = Portions(least or 0, step or 1, values)
-    size = size_of(mapped(memory).get("value"))
+    size = positive(mapped(memory).get("value"))
     barring = [one for one in listed(device, "taints") if part(one, "effect") in _BARRING]
     taints = tuple(sorted({text(one, "key") for one in barring} - {""}))
     return DeviceKind(driver, memory=size, shares_counters=consumes, taints=taints, portions=portions, **texts)
@@ -194,15 +193,6 @@ def _attribute(attributes: Mapping[str, Any], driver: str, names: Iterable[str])
 
 def _number(value: object) -> int:
     return value if type(value) is int and value >= 0 else 0
-
-
-def size_of(value: object) -> int | None:
-    """An amount of memory in bytes; None for what is no positive amount."""
-    try:
-        amount = parse_quantity(value)
-    except FormatError:
-        return None
-    return int(amount) if amount > 0 else None
 
 
 _IN_CONTAINERS = frozenset({"gpu", "mig"})

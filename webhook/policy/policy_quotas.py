@@ -47,20 +47,6 @@ class ConfiguredQuota:
     exception: AppliedException | None = None
     """The exception because of which it refuses nothing; None if no exception changes that."""
 
-    @classmethod
-    def of(  # noqa: PLR0913, PLR0917  # all that a policy says of a quota
-        cls,
-        scope: QuotaScope,
-        name: str,
-        patterns: tuple[str, ...],
-        settings: gpu_quota.Settings,
-        origin: str,
-        line: int,
-    ) -> "ConfiguredQuota":
-        """The quota that settings of `gpuQuota` declare for the namespaces which `patterns` name."""
-        quota = Quota(scope, name, patterns, settings.limits, settings.counting)
-        return cls(quota, settings.mode, settings.on_ledger_failure, origin, line)
-
 
 @dataclass(frozen=True, slots=True)
 class SharedQuotas:
@@ -164,7 +150,8 @@ def read_shared_quotas(
         )
         if settings is not None and settings.mode is not Mode.DISABLED:
             patterns = tuple(dict.fromkeys(settings.namespaces))
-            active = ConfiguredQuota.of(QuotaScope.SHARED, settings.name, patterns, settings, QUOTAS_FILE, node.line)
+            quota = Quota(QuotaScope.SHARED, settings.name, patterns, settings.limits, settings.counting)
+            active = ConfiguredQuota(quota, settings.mode, settings.on_ledger_failure, QUOTAS_FILE, node.line)
             found[settings.name] = active, merged.plain()
     ordered = [found[name] for name in sorted(found)]
     return SharedQuotas(tuple(active for active, _ in ordered), tuple(written for _, written in ordered), remarks)

@@ -23,7 +23,7 @@ from webhook.policy.cuda_file import SHIPPED_ONLY, PlatformTables
 from webhook.policy.exceptions import NO_EXCEPTIONS, REMEMBERED, AppliedException, PolicyExceptions
 from webhook.policy.policy_quotas import NO_SHARED_QUOTAS, ConfiguredQuota, SharedQuotas
 from webhook.policy.schema import CUDA_KIND, DEFAULT_FILE, EXCEPTIONS_FILE, EXCEPTIONS_KIND, MOST_DAYS, WorkloadsMode
-from webhook.quota.quotas import QuotaScope
+from webhook.quota.quotas import Quota, QuotaScope
 from webhook.rules import gpu_quota
 from webhook.rules.rule import Rule, Stage
 from webhook.rules.rule_settings import Mode, RuleSettings
@@ -184,12 +184,12 @@ class Policy:
 
     def quota_of(self, namespace: str) -> ConfiguredQuota | None:
         """The quota of one of its namespaces by the rule `gpuQuota`; None without limits."""
-        for active in self.rules:
-            if isinstance(active.settings, gpu_quota.Settings) and active.settings.limits and active.holds_for(None):
-                of = ConfiguredQuota.of(
-                    QuotaScope.NAMESPACE, namespace, (namespace,), active.settings, active.origin, active.line
-                )
-                return replace(of, exception=active.exception) if active.is_lifted else of
+        for one in self.rules:
+            own = one.settings
+            if isinstance(own, gpu_quota.Settings) and own.limits and one.holds_for(None):
+                quota = Quota(QuotaScope.NAMESPACE, namespace, (namespace,), own.limits, own.counting)
+                lifting = one.exception if one.is_lifted else None
+                return ConfiguredQuota(quota, own.mode, own.on_ledger_failure, one.origin, one.line, lifting)
         return None
 
     def only(self, keep: Callable[[ConfiguredRule], bool]) -> "Policy":

@@ -4,7 +4,7 @@ Nodes count by resource claims (DRA) only where it is certain that a container g
 request is for one, and no claim for monitoring (`adminAccess`) or for virtual machines counts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -63,15 +63,17 @@ def candidates(pod: Pod, facts: Facts) -> Sequence[NodeClass]:
     A pod that gets NVIDIA GPUs only by resource claims could be scheduled to the nodes that offer them. Taints are left
     out where they only wait for a toleration, as `released` says.
     """
-    if pod.resource_claims and (claimed := _claimed(pod, facts, released)) is not None:
-        return claimed
+    gets_claimed = pod.resource_claims and not pod.requests_gpus_of(Vendor.NVIDIA)
+    if gets_claimed and (claimed := claimed_nodes(released(pod, facts), facts)) is not None:
+        return claimed.nodes
     return (facts.matching_nodes(pod) if not pod.is_held else ()) or facts.selected_nodes(pod)
 
 
 def selectable(pod: Pod, facts: Facts) -> Sequence[NodeClass]:
     """Classes of the nodes that the pod selects, whatever their taints: tolerations may come later."""
-    if pod.resource_claims and (claimed := _claimed(pod, facts, _tolerating)) is not None:
-        return claimed
+    gets_claimed = pod.resource_claims and not pod.requests_gpus_of(Vendor.NVIDIA)
+    if gets_claimed and (claimed := claimed_nodes(changed(pod, tolerations=EVERYTHING), facts)) is not None:
+        return claimed.nodes
     return facts.selected_nodes(pod)
 
 
@@ -98,16 +100,4 @@ def released(pod: Pod, facts: Facts) -> Pod:
 
     Its queue, or whoever removes its scheduling gates, may add tolerations; and anybody who may update a pod may.
     """
-    return pod if not pod.is_held and facts.matching_nodes(pod) else _tolerating(pod)
-
-
-def _tolerating(pod: Pod, facts: Facts | None = None) -> Pod:
-    return changed(pod, tolerations=EVERYTHING)
-
-
-def _claimed(pod: Pod, facts: Facts, placing: Callable[[Pod, Facts], Pod]) -> Sequence[NodeClass] | None:
-    """The nodes with the GPUs of a pod that gets them only by claims; None for other pods, and if no node is known."""
-    if pod.requests_gpus_of(Vendor.NVIDIA):
-        return None
-    claimed = claimed_nodes(placing(pod, facts), facts)
-    return None if claimed is None else claimed.nodes
+    return pod if not pod.is_held and facts.matching_nodes(pod) else changed(pod, tolerations=EVERYTHING)

@@ -104,12 +104,12 @@ def _must_say_so_itself(pod: Pod, settings: Settings) -> bool:
 def _is_interactive(pod: Pod, settings: Settings) -> bool:
     if not pod.gpus or settings.keys.isdisjoint(pod.labels):
         return False
-    return any(_selects(selector, pod.labels) for selector in settings.selectors)
-
-
-def _selects(selector: Selector, labels: Mapping[str, object]) -> bool:
-    return all(
-        isinstance(value := labels.get(key), str) and matcher(glob).fullmatch(value) for key, glob in selector.items()
+    return any(
+        all(
+            isinstance(value := pod.labels.get(key), str) and matcher(glob).fullmatch(value)
+            for key, glob in one.items()
+        )
+        for one in settings.selectors
     )
 
 
