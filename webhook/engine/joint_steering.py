@@ -73,9 +73,14 @@ def refusal(steerers: Sequence[ConfiguredRule], pod: Pod, facts: Facts) -> Itera
     if len(opinions) < 2 or any(one.judged.is_none_left for one in opinions) or not _is_none_left(opinions):
         return ()
     ordered = sorted(opinions, key=lambda one: (one.judged.of_candidates.count(None), one.active.rule.key))
+    # the first rule to which a class of nodes is unsuited gives the reason for the class
+    reasons = [
+        next(one.reason for one in answers if one is not None)
+        for answers in zip(*[one.judged.of_candidates for one in ordered], strict=True)
+    ]
     violation = Violation(
         "spec",
-        f"no node is left that the pod could land on: {_reasons(ordered)}",
+        f"no node is left that the pod could land on: {_distinct(reasons)}",
         "a node must suit all rules of the policy",
         f"Select other nodes by nodeSelector, affinity or tolerations, or tell {PLATFORM_TEAM}",
         follows_nodes=True,
@@ -135,15 +140,6 @@ def _author(steering: Sequence[_Opinion], edit: RequireNodes) -> ConfiguredRule:
             if unsuited is not None and not edit.expression.accepts(nodes.labels.get(edit.expression.key)):
                 return active
     return next((one.active for one in steering if one.judged.anywhere is not None), steering[0].active)
-
-
-def _reasons(opinions: Sequence[_Opinion]) -> str:
-    """The reasons of all node classes, each once. The first rule to which a class is unsuited gives its reason."""
-    firsts = (
-        next(one.reason for one in answers if one is not None)
-        for answers in zip(*[one.judged.of_candidates for one in opinions], strict=True)
-    )
-    return _distinct(firsts)
 
 
 def _distinct(reasons: Iterable[str]) -> str:

@@ -86,14 +86,9 @@ class Draft:
         return part, len(path)
 
 
-@lru_cache(maxsize=1024)
-def _escape(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
-
-
 @lru_cache(maxsize=4096)
 def _pointer(path: Path) -> str:
-    return "/" + "/".join([_escape(part) if part.__class__ is str else str(part) for part in path])
+    return "/" + "/".join([str(part).replace("~", "~0").replace("/", "~1") for part in path])
 
 
 REQUIRED = ("spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")

@@ -11,9 +11,8 @@ from webhook.admission.metrics import NAMESPACE_SERIES, Metrics
 from webhook.admission.service import Service
 from webhook.admission.watchdog import DECISION_SECONDS
 from webhook.facts.facts import FactsSource
-from webhook.facts.live import StaticFacts
+from webhook.facts.live import LiveFacts, StaticFacts
 from webhook.ledger.inventory import load_inventory
-from webhook.model.accelerators import Accelerators
 from webhook.policy.policy_store import PolicyStore, ReloadStatus
 from webhook.replica.quota_service import QuotaParts, QuotaService
 
@@ -25,18 +24,6 @@ if TYPE_CHECKING:  # each is loaded only where a replica does its work
     from webhook.replica.warning_events import WarningEvents
 
 _LOG = logging.getLogger("gpu_policy")
-
-
-def _facts_of(
-    inventory: Path | None, kubeconfig: Path | None, accelerators: Accelerators
-) -> tuple[FactsSource, "ApiServer | None"]:
-    """The source of facts, not yet started, and the API server of the same cluster; None for an inventory."""
-    if inventory is not None:
-        return StaticFacts(load_inventory(inventory, accelerators)), None
-    from webhook.facts.live import LiveFacts  # noqa: PLC0415  # imports the Kubernetes client
-
-    live = LiveFacts(kubeconfig=kubeconfig, accelerators=accelerators)
-    return live, live.server
 
 
 class Companion(Protocol):
@@ -74,7 +61,13 @@ class Replica:
         self._metrics = Metrics(namespace_series)
         self._policies = PolicyStore(policies, listener=self._reloaded)
         self._inventory = inventory
-        self._facts, self._server = _facts_of(inventory, kubeconfig, self._policies.current.accelerators)
+        self._facts: FactsSource
+        self._server: ApiServer | None = None
+        if inventory is not None:
+            self._facts = StaticFacts(load_inventory(inventory, self._policies.current.accelerators))
+        else:
+            self._facts = live = LiveFacts(kubeconfig, accelerators=self._policies.current.accelerators)
+            self._server = live.server
         self._quotas = (
             None if quotas is None else QuotaService(quotas, self._policies, self._metrics, lambda: self._facts.facts)
         )

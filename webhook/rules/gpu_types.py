@@ -137,7 +137,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
     usable = _usable(pod, settings) if pod.accelerators else None
     if usable is None:
         return
-    gpus = _judged_gpus(pod, usable)
+    gpus = tuple(_gpus(pod)) if usable else ()
     classes = candidates(pod, facts) if gpus else ()
     of_nodes = [*zip(classes, judged_on(tuple(classes), gpus, usable), strict=True)]
     is_suited = any(misfit is None for _, misfit in of_nodes)
@@ -172,7 +172,7 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
     usable = _usable(pod, settings) if pod.accelerators else None
     if usable is None:
         return None
-    gpus = _judged_gpus(pod, usable)
+    gpus = tuple(_gpus(pod)) if usable else ()
     if not gpus:
         return None
     holds = usable.gpus.allowed is not None and all(has_labels(gpu) for gpu in gpus)
@@ -187,14 +187,6 @@ def unsuited(pod: Pod, settings: Settings, facts: Facts) -> Judged | None:
         return Judged(classes, found, are_candidates, settings.tables, are_there, elsewhere)
 
     return judge(*selected(pod, facts))
-
-
-_Misfits = Sequence[tuple[NodeClass, Misfit]]
-
-
-def _judged_gpus(pod: Pod, usable: Usable) -> tuple[Accelerator, ...]:
-    """The GPUs of the pod that nodes are judged by; none if all may be used."""
-    return tuple(_gpus(pod)) if usable else ()
 
 
 def _of_classes(pod: Pod, gpus: Sequence[Accelerator], usable: Usable, facts: Facts) -> Misfit | None:
@@ -257,7 +249,7 @@ def _named(pod: Pod, usable: Usable, *, is_suited: bool) -> Iterator[Violation]:
         yield Violation(where, found, allowed(usable, asked(pod), misfits), _ELSE)
 
 
-def _refusal(pod: Pod, usable: Usable, misfits: _Misfits) -> Violation:
+def _refusal(pod: Pod, usable: Usable, misfits: Sequence[tuple[NodeClass, Misfit]]) -> Violation:
     barred = [misfit for _, misfit in misfits]
     rule, least = allowed(usable, asked(pod), barred), usable.sizes.min
     found = f"could land on no GPU that it may use: {reasons(barred)}"

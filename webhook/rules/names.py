@@ -217,10 +217,11 @@ def _resource_glob(name: str, accelerators: Accelerators) -> None:
         raise ValueError(f"{spelled(name)} is the name of no GPUs{remedy}")
 
 
-def _model(name: str, info: ValidationInfo, others: str) -> None:
+def _model(name: str, info: ValidationInfo, others: str = "") -> str:
+    """Refuse a name that no model has; `others` says what else may stand there."""
     catalogue = catalogue_of(tables_in(info.context).gpus)
-    if catalogue.leaves(name):
-        return
+    if not _are_all_names_known(info) or catalogue.leaves(name):
+        return name
     meant = _meant_model(name, catalogue)
     remedy = f"did you mean {meant}? docs/rules.md names all{others}" if meant else f"docs/rules.md names all{others}"
     raise ValueError(f"{spelled(name)} is no known model; {remedy}")
@@ -242,14 +243,8 @@ def _gpu_kind(name: str, info: ValidationInfo) -> str:
     return name
 
 
-def _preferred(name: str, info: ValidationInfo) -> str:
-    if _are_all_names_known(info):
-        _model(name, info, "")
-    return name
-
-
 GpuKind = Annotated[str, AfterValidator(_gpu_kind)]
 """A model or family of the catalogue, a MIG profile, or a glob of resource names."""
 
-GpuModelName = Annotated[str, AfterValidator(_preferred)]
+GpuModelName = Annotated[str, AfterValidator(_model)]
 """A model or family of the catalogue."""

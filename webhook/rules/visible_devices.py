@@ -14,7 +14,7 @@ device files are violations there, too, because they can outlive the pod, or rea
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -82,15 +82,11 @@ class ExemptAgents(CamelModel):
     """Globs of their images as pods name them, such as `nvcr.io/nvidia/k8s/dcgm-exporter`; `*` takes no slash, `**`
     does. Name a registry that tenants cannot write to."""
 
-    @cached_property
-    def _testers(self) -> tuple[Callable[[str], object], ...]:
-        return tuple([matcher(glob, in_parts=True).fullmatch for glob in self.images])
-
     def holds(self, container: Container) -> bool:
         """Whether the image of a container is exempt."""
         image = container.image
         names = (image, _VERSION.sub("", image)) if len(image) <= _LONGEST_IMAGE else ()
-        return any(test(name) for test in self._testers for name in names)
+        return any(matcher(glob, in_parts=True).fullmatch(name) for glob in self.images for name in names)
 
 
 class Settings(InjectionSettings):
