@@ -207,12 +207,6 @@ class Capacity:
     def physical(self) -> Fraction:
         return self.gpus * self.part
 
-    @property
-    def one_unit(self) -> str:
-        if self.unit:
-            return self.unit
-        return "a GPU" if self.part == 1 else f"{self.part} GPU"
-
 
 @dataclass(frozen=True, slots=True)
 class ChangedInjection:

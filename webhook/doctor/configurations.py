@@ -120,7 +120,7 @@ def registered_accelerators(installation: Installation) -> Iterator[DoctorFindin
     faults = False
     for phase, live in installation.configurations.items():
         kind = next(kind for kind, short in PHASES.items() if short == phase)
-        for name, webhook in webhooks_of({**(live or {}), "kind": kind}).items():
+        for name, webhook in webhooks_of(live or {}, kind).items():
             conditions = [_NAMES.findall(expression) for expression in webhook["matchConditions"].values()]
             missing = [one.name for one in declared if not all(_covers(one.name, lists) for lists in conditions)]
             if missing:

@@ -118,16 +118,9 @@ class PagedList:
             items = [] if items is None else items
             if not (isinstance(metadata, dict) and metadata.get("resourceVersion") and isinstance(items, list)):
                 raise AnswerError("the answer to a list is no list")
-            self._after_page = _remaining(metadata)
+            count = metadata.get("remainingItemCount")
+            self._after_page = count if isinstance(count, int) else None if metadata.get("continue") else 0
             return metadata, items
-
-
-def _remaining(metadata: Mapping[str, Any]) -> int | None:
-    """The number of objects after a page; None where the API server does not say."""
-    count = metadata.get("remainingItemCount")
-    if isinstance(count, int):
-        return count
-    return None if metadata.get("continue") else 0
 
 
 def _place(item: Any) -> str:

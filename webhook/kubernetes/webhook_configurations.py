@@ -88,9 +88,13 @@ def api_path(document: Document) -> str:
     return path_of(f"/apis/{API}", f"{document['kind'].lower()}s", name=document["metadata"]["name"])
 
 
-def webhooks_of(document: Document) -> dict[str, dict[str, Any]]:
-    """Name -> webhook of a configuration, with the API server's defaults for fields that are not set."""
-    return _webhooks(document, document["kind"])
+def webhooks_of(document: Document, kind: str = "") -> dict[str, dict[str, Any]]:
+    """Name -> webhook of a configuration, with the API server's defaults for fields that are not set.
+
+    `kind` is for a configuration that may not say its own.
+    """
+    entries = document.get("webhooks") or ()
+    return {str(entry["name"]): _completed(entry, kind or document["kind"]) for entry in entries}
 
 
 def differences(expected: Document, live: Document) -> list[str]:
@@ -98,7 +102,7 @@ def differences(expected: Document, live: Document) -> list[str]:
 
     Only webhooks are compared, not labels and annotations. Any caBundle is right where `expected` sets none.
     """
-    wanted, found = (_webhooks(document, expected["kind"]) for document in (expected, live))
+    wanted, found = (webhooks_of(document, expected["kind"]) for document in (expected, live))
     sentences = [f"webhooks[{name}] is missing" for name in wanted if name not in found]
     sentences += [f"webhooks[{name}] is there; it is not expected" for name in found if name not in wanted]
     for name in wanted.keys() & found.keys():
@@ -121,10 +125,6 @@ def _is_sound(document: Document) -> bool:
 
 def _shown(value: object) -> str:
     return "not set" if value is None else str(value)[:_SHOWN]
-
-
-def _webhooks(document: Document, kind: str) -> dict[str, dict[str, Any]]:
-    return {str(entry["name"]): _completed(entry, kind) for entry in document.get("webhooks") or ()}
 
 
 def _completed(entry: Mapping[str, Any], kind: str) -> dict[str, Any]:

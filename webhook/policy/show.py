@@ -1,7 +1,7 @@
 """What people read: the policy of a namespace with every default, its status, and the list of exceptions."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from webhook.policy.schema import (
 from webhook.quota.quota_wording import number
 from webhook.quota.quotas import QuotaScope
 from webhook.rules import RULES, gpu_limits
-from webhook.rules.rule import Rule
 from webhook.rules.rule_settings import Mode
 from webhook.yaml_files.yaml_lines import YamlNode, read_yaml
 
@@ -34,7 +33,7 @@ MOST_SETTINGS = 4096
 _COUNTED = {Mode.ENFORCE: "enforced", Mode.WARN: "warned", Mode.AUDIT: "audited"}
 
 
-def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> dict[str, Any]:
+def effective_policy(policies: PolicySet, namespace: str) -> dict[str, Any]:
     """The policy of a namespace as one policy file that leaves nothing to defaults."""
     policy = policies.for_namespace(namespace)
     active = {each.rule.key: each for each in policy.rules}
@@ -49,16 +48,16 @@ def effective_policy(policies: PolicySet, namespace: str, rules: Sequence[Rule] 
         "workloads": {"mode": str(policy.workloads)},
         "rules": {
             rule.key: settings_as_written(active[rule.key]) if rule.key in active else {"mode": str(Mode.DISABLED)}
-            for rule in rules
+            for rule in RULES
         },
     }
     return {"apiVersion": API_VERSION, "kind": "GPUPolicy", "metadata": {"name": namespace}, "spec": spec}
 
 
-def explain(policies: PolicySet, namespace: str, rules: Sequence[Rule] = RULES) -> str:
+def explain(policies: PolicySet, namespace: str) -> str:
     """The policy of a namespace as YAML, with comments: the file of each part, and the quotas of the namespace."""
     policy = policies.for_namespace(namespace)
-    document = effective_policy(policies, namespace, rules)
+    document = effective_policy(policies, namespace)
     spec = document.pop("spec")
     lines = [_head(policy, namespace)]
     if declared := policies.accelerators.declared:

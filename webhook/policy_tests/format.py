@@ -4,10 +4,9 @@
 """
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -18,13 +17,11 @@ from webhook.policy.exception_times import read_instant
 from webhook.policy.namespaces import NamespaceGlob
 from webhook.policy.schema import Schema, WrittenFile, schema_of
 from webhook.rules import RULES
-from webhook.yaml_files.camel_model import CamelModel
+from webhook.yaml_files.camel_model import CamelModel, not_empty, readable
 from webhook.yaml_files.file_errors import FileError, KeyPath, key_text
 from webhook.yaml_files.yaml_lines import YamlNode
 
 KIND = "GPUPolicyTest"
-
-Entries = TypeVar("Entries", bound=Collection[Any])
 
 _RULES = tuple(rule.key for rule in RULES)
 _POLICY_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.yaml")
@@ -48,21 +45,9 @@ def _no_glob(value: str) -> str:
     return value
 
 
-def _at_least_one(value: Entries) -> Entries:
-    if not value:
-        what = "list" if isinstance(value, tuple) else "map"
-        raise ValueError(f"found an empty {what}; write at least one entry")
-    return value
-
-
-def _moment(value: str) -> str:
-    read_instant(value)
-    return value
-
-
 Text = Annotated[str, Field(min_length=1)]
-Some = (AfterValidator(_at_least_one), Field(json_schema_extra={"minItems": 1}))
-Keys = (AfterValidator(_at_least_one), Field(json_schema_extra={"minProperties": 1}))
+Some = not_empty("found an empty list; write at least one entry")
+Keys = not_empty("found an empty map; write at least one entry", "minProperties")
 Values = Annotated[dict[str, Any], *Keys]
 
 
@@ -169,7 +154,7 @@ class CaseSettings(CamelModel):
     """Why it is so, for readers."""
     namespace: Annotated[NamespaceGlob, AfterValidator(_no_glob)] = "default"
     """Namespace of the resources that name none."""
-    at: Annotated[str, AfterValidator(_moment), Field(examples=["2026-12-01T10:00:00Z"])] | None = None
+    at: Annotated[str, AfterValidator(readable(read_instant)), Field(examples=["2026-12-01T10:00:00Z"])] | None = None
     """When the resources are applied: a time with its zone, or a day, for its beginning in UTC. Exceptions hold or not
     at this moment. Unset: now."""
     resources: Annotated[tuple[Text | dict[str, Any], ...], *Some]

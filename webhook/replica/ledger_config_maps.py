@@ -3,7 +3,7 @@
 Every cluster has ConfigMaps. Objects of a custom kind would be removed together with its CRD.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,22 +77,19 @@ class ApiStore:
     def read_all(self, seconds: float) -> Mapping[str, StoredLedger]:
         ledgers: dict[str, StoredLedger] = {}
         left = ListDeadline(seconds).left
-        for raw in self._listed(Listed(self._path, _PAGE, labels=LABEL), left):
-            if not _name(raw).startswith(PREFIX):
-                continue  # no ledger, although it has the label
-            key = _name(raw).removeprefix(PREFIX)
-            ledgers[key] = self._held(key, raw, left)
+        try:
+            for raw in PagedList(self._server, Listed(self._path, _PAGE, labels=LABEL), left):
+                if not _name(raw).startswith(PREFIX):
+                    continue  # no ledger, although it has the label
+                key = _name(raw).removeprefix(PREFIX)
+                ledgers[key] = self._held(key, raw, left)
+        except ApiServerError as error:
+            raise _explained("GET", self._path, error) from error
         self._known = dict(ledgers)
         return ledgers
 
     def _path_of(self, key: str) -> str:
         return path_of(CORE, "configmaps", namespace=self._namespace, name=PREFIX + key)
-
-    def _listed(self, listed: Listed, left: Callable[[], float]) -> Iterator[Any]:
-        try:
-            yield from PagedList(self._server, listed, left)
-        except ApiServerError as error:
-            raise _explained("GET", self._path, error) from error
 
     def _object(self, key: str, entries: Entries, metadata: Mapping[str, Any], aside: str) -> dict[str, Any]:
         labels = metadata.get("labels")
@@ -170,17 +167,12 @@ def _name(raw: object) -> str:
 
 
 def _explained(method: str, path: str, error: ApiServerError) -> LedgerError:
-    text = f"{error.sentence(method, path)}{_remedy(error)}"
+    text = f"{error.sentence(method, path)}{_REMEDIES.get(error.status, '')}"
     return LedgerError(text, error.for_authors("it cannot be read or written"), error.code)
 
 
-def _remedy(error: ApiServerError) -> str:
-    match error.status:
-        case 404:
-            return "; --quota-ledgers has to name a namespace that is there"
-        case 413 | 422:
-            return "; the quota has more pods than one object can hold"
-    return ""
+_TOO_LARGE = "; the quota has more pods than one object can hold"
+_REMEDIES = {404: "; --quota-ledgers has to name a namespace that is there", 413: _TOO_LARGE, 422: _TOO_LARGE}
 
 
 def quota_parts_of(

@@ -11,13 +11,14 @@ not looked up in their registry, the rule's value overrides the image's.
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from webhook.model.accelerators import Vendor
 from webhook.model.edits import AddEnv
 from webhook.model.pod import Container, Pod
 from webhook.rules.rule import Advice, Example, Facts, Rule, training_pod
 from webhook.rules.rule_settings import RuleSettings
+from webhook.yaml_files.camel_model import not_empty
 
 VARIABLE = "NVIDIA_DRIVER_CAPABILITIES"
 
@@ -25,9 +26,7 @@ Capability = Literal["compute", "utility", "video", "graphics", "display", "ngx"
 """A part of the driver. The toolkit starts no container that asks for any other."""
 
 
-def _are_some(capabilities: tuple[Capability, ...]) -> tuple[Capability, ...]:
-    if not capabilities:
-        raise ValueError("names no capability; write at least one, or disable the rule")
+def _differ(capabilities: tuple[Capability, ...]) -> tuple[Capability, ...]:
     for number, one in enumerate(capabilities):
         if one in capabilities[:number]:
             raise ValueError(f"{one} stands in it twice; remove one")
@@ -40,7 +39,9 @@ class Settings(RuleSettings):
     """Settings of `driverCapabilities`."""
 
     capabilities: Annotated[
-        tuple[Capability, ...], Field(json_schema_extra={"minItems": 1}), AfterValidator(_are_some)
+        tuple[Capability, ...],
+        *not_empty("names no capability; write at least one, or disable the rule"),
+        AfterValidator(_differ),
     ] = ("compute", "utility")
     """Libraries that containers get: `compute` (CUDA, OpenCL), `utility` (nvidia-smi, NVML), `video` (Video Codec SDK),
     `graphics` (OpenGL, Vulkan), `display` (X11), `ngx`, `compat32`, or `all`."""

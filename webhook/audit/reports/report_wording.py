@@ -275,7 +275,8 @@ def _capacity(capacity: Sequence[Capacity]) -> Section:
     rows = []
     for one in capacity:
         gpus = one.physical.numerator if one.physical.denominator == 1 else number(one.physical)
-        counts: tuple[Cell, ...] = (one.one_unit, one.nodes, one.gpus) if shows_units else (one.nodes,)
+        unit = one.unit or ("a GPU" if one.part == 1 else f"{one.part} GPU")
+        counts: tuple[Cell, ...] = (unit, one.nodes, one.gpus) if shows_units else (one.nodes,)
         rows.append((one.model or "unknown", one.resource, *counts, gpus, one.driver, one.cuda))
     return Section("capacity", "GPU capacity", ("Model", "Resource", *heads, "Driver", "Newest CUDA"), rows)
 
