@@ -62,15 +62,6 @@ class AuditOptions(SourceOptions, Policies, Strict):
             fail("--publish and --publish-status need --cluster")
         SourceOptions.__post_init__(self)
 
-    @property
-    def status_place(self) -> "ConfigMapPlace | None":
-        from webhook.replica.settings import ConfigMapPlace
-
-        try:
-            return None if self.publish_status is None else ConfigMapPlace.of("--publish-status", self.publish_status)
-        except ValueError as error:
-            fail(str(error))
-
     def source(self, accelerators: "Accelerators", waiting: "WaitingPods | None") -> "ObjectSource":
         """The objects, and the facts about their cluster; `accelerators` are the names of GPUs."""
         from webhook.audit import object_sources
@@ -98,9 +89,13 @@ def audit(asked: AuditOptions) -> None:
     """
     from webhook.audit.report import Level
     from webhook.audit.reports.as_text import summary
+    from webhook.replica.settings import ConfigMapPlace
     from webhook.why.waiting_pods import WaitingPods
 
-    place = asked.status_place
+    try:
+        place = None if asked.publish_status is None else ConfigMapPlace.of("--publish-status", asked.publish_status)
+    except ValueError as error:
+        fail(str(error))
     images = asked.images()
     directories = filter(None, (asked.policies, asked.against))
     sets = [(str(directory), load_policies(directory)) for directory in directories]

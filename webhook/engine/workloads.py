@@ -156,7 +156,11 @@ def _findings(raw: Mapping[str, Any], context: _Context) -> Iterator[_Found]:
     for number, template in enumerate(templates_of(context.followed(raw), MOST_TEMPLATES + 1)):
         containers += sum(len(listed(template.pod, "spec", key)) for key in (INIT, APP))
         if number == MOST_TEMPLATES or (found and containers > MOST_ENTRIES):
-            found.append(_unjudged(template, number, number_of_templates(raw)))
+            message = (
+                f"not checked, nor are the templates after it: of {number_of_templates(raw)} pod templates the first "
+                f"{number} are checked; pods of the others are checked when they are created"
+            )
+            found.append(_Found(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, template.path, message)))
             break
         templates.append(template)
         try:
@@ -330,14 +334,6 @@ def _malformed(template: Template, error: ShapeError) -> _Found:
         about=_about(template),
     )
     return _Found(key, finding, error)
-
-
-def _unjudged(first: Template, judged: int, count: int) -> _Found:
-    message = (
-        f"not checked, nor are the templates after it: of {count} pod templates the first {judged} are checked; pods "
-        "of the others are checked when they are created"
-    )
-    return _Found(KEY, Finding(KEY, Mode.WARN, FindingKind.ADVICE, first.path, message))
 
 
 def _unread(raw: Mapping[str, Any], templates: Sequence[Template], policy: Policy) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from webhook.model.claims import TOO_LARGE, DeviceRequest, Devices, Requests, ResourceClaim, claim_of_kind
-from webhook.model.json_parts import mapped
+from webhook.model.json_parts import text
 
 MOST_IN_NAMESPACE = 4096
 """Most claims, and most templates, that are kept for a namespace; later ones are unknown."""
@@ -119,8 +119,7 @@ def _read(kind: str, raw: object) -> _Known | None:
     claim = claim_of_kind(kind, raw)
     if claim is None:
         return None
-    namespace = mapped(raw, "metadata").get("namespace")
-    return namespace if isinstance(namespace, str) else "", claim.name, bounded(claim.requests)
+    return text(raw, "metadata", "namespace"), claim.name, bounded(claim.requests)
 
 
 def bounded(requests: Requests) -> Requests:

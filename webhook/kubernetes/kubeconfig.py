@@ -8,7 +8,7 @@ import yaml
 
 from webhook.kubernetes.api_errors import AnswerError, ClusterConfigError, RefusedError, UnreachableError
 from webhook.kubernetes.api_server import ApiServer
-from webhook.model.json_parts import listed, part
+from webhook.model.json_parts import listed, part, text
 
 _SECONDS = 15.0
 """Longest time for the first answer."""
@@ -61,8 +61,7 @@ def namespace_of(kubeconfig: str | None, context: str | None) -> str:
     contents = [_content(file) for file in (kubeconfig or str(usual)).split(os.pathsep) if file]
     wanted = context or next(filter(None, map(_current_context, contents)), None)
     named = (one for content in contents for one in listed(content, "contexts") if part(one, "name") == wanted)
-    namespace = part(next(named, None), "context", "namespace")
-    return namespace if isinstance(namespace, str) and namespace else "default"
+    return text(next(named, None), "context", "namespace") or "default"
 
 
 def _usual_file() -> Path:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from webhook.kubernetes.api_errors import AnswerError, RefusedError, UnreachableError
 from webhook.kubernetes.api_server import JSON
+from webhook.model.json_parts import text
 
 _EXPIRED = 410
 """HTTP status when the rest of a list has expired; the API server keeps it for some minutes."""
@@ -125,9 +126,7 @@ class PagedList:
 
 def _place(item: Any) -> str:
     """The position of an object in its list, which the API server sorts by namespace and name."""
-    metadata = item.get("metadata") if isinstance(item, dict) else None
-    metadata = metadata if isinstance(metadata, dict) else {}
-    return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+    return f"{text(item, 'metadata', 'namespace')}/{text(item, 'metadata', 'name')}"
 
 
 ATTEMPTS = 4

@@ -19,7 +19,7 @@ from webhook.ledger.ledger_store import GpuPod
 from webhook.model.accelerators import BUILT_IN, Accelerators
 from webhook.model.claims import CLAIM, CLAIM_NAME, TEMPLATE, Requests, claim_of_kind, claims_of
 from webhook.model.gpu_fractions import ASKING, KEYS, with_fractions
-from webhook.model.json_parts import listed, mapped
+from webhook.model.json_parts import listed, mapped, text
 from webhook.model.pod import APP, INIT, GpuFraction, Pod
 from webhook.model.pod_groups import named_groups
 from webhook.model.pod_reader import pod_from_raw
@@ -86,7 +86,7 @@ def stored_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Store
             node = sys.intern(str(node)) if node else ""
             gated = bool(spec.get("schedulingGates"))
             makers = _shared(makers_of(pod))
-            gpu_pod = GpuPod(uid, namespace, _name(metadata), part, node=node, is_gated=gated, makers=makers)
+            gpu_pod = GpuPod(uid, namespace, text(metadata, "name"), part, node=node, is_gated=gated, makers=makers)
     finished = mapped(pod.get("status")).get("phase") in _FINISHED
     claims = claims_of(spec.get("resourceClaims"))
     reserved = tuple(reservation_key(namespace, uid, one.name) for one in claims if one.kind == TEMPLATE)
@@ -153,16 +153,11 @@ def _parts(raw: object) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
 
 def _uid(metadata: Mapping[str, Any]) -> bytes:
     """The 16 bytes of the uid; the kubelet leaves the hyphens out for the pods of its own files."""
-    text = metadata.get("uid")
     try:
-        return uid_bytes(text if isinstance(text, str) else "")
+        return uid_bytes(text(metadata, "uid"))
     except ValueError:
-        raise ValueError(f"pod {_name(metadata)}: metadata.uid {str(text)[:60]!r} is no UUID") from None
-
-
-def _name(metadata: Mapping[str, Any]) -> str:
-    name = metadata.get("name")
-    return name if isinstance(name, str) else ""
+        uid = str(metadata.get("uid"))[:60]
+        raise ValueError(f"pod {text(metadata, 'name')}: metadata.uid {uid!r} is no UUID") from None
 
 
 def _end(metadata: Mapping[str, Any]) -> float:

@@ -92,8 +92,7 @@ class ApiStore:
         return path_of(CORE, "configmaps", namespace=self._namespace, name=PREFIX + key)
 
     def _object(self, key: str, entries: Entries, metadata: Mapping[str, Any], aside: str) -> dict[str, Any]:
-        labels = metadata.get("labels")
-        labels = {**(labels if isinstance(labels, dict) else {}), LABEL: "true"}
+        labels = {**mapped(metadata, "labels"), LABEL: "true"}
         return {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -145,9 +144,8 @@ class ApiStore:
         return held
 
     def _place(self, key: str, found: object) -> tuple[str, Mapping[str, Any]]:
-        metadata = found.get("metadata") if isinstance(found, dict) else None
-        version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-        if not isinstance(metadata, dict) or not isinstance(version, str) or not version:
+        metadata, version = mapped(found, "metadata"), part(found, "metadata", "resourceVersion")
+        if not isinstance(version, str) or not version:
             text = f"{self._path_of(key)}: the answer is not a ledger; check whether a proxy answers for the API server"
             raise LedgerError(text, "something else was found in its place", 500)
         return version, {name: part for name, part in metadata.items() if name != "managedFields"}

@@ -368,11 +368,9 @@ def settled(pod: Mapping[str, Any]) -> tuple[Mapping[str, Any], frozenset[str]] 
 
 def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for key in (INIT, APP):
-        listed = spec.get(key)
-        for index, container in enumerate(listed if isinstance(listed, list) else ()):
+        for index, container in enumerate(listed(spec, key)):
             if isinstance(container, dict):
-                name = container.get("name")
-                yield f"spec.{key}[{name if name and isinstance(name, str) else index}]", container
+                yield f"spec.{key}[{text(container, 'name') or index}]", container
 
 
 def _asks_for_unknown(container: Mapping[str, Any]) -> bool:
@@ -390,8 +388,7 @@ def _asks_for_unknown(container: Mapping[str, Any]) -> bool:
 def _unknown(container: Mapping[str, Any]) -> Iterator[str]:
     if is_placeholder(container.get("image")):
         yield ".image"
-    env = container.get("env")
-    for entry in env if isinstance(env, list) else ():
+    for entry in listed(container, "env"):
         if is_placeholder(part(entry, "value")):
             yield f".env[{part(entry, 'name')}]"
 
