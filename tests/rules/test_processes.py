@@ -2,6 +2,8 @@
 
 import shlex
 
+import pytest
+
 from tests.build import policy
 from tests.golden import each, golden
 from tests.gpus import discovered_labels as labels
@@ -81,6 +83,19 @@ DEV = {"volumes": [{"name": "dev", "hostPath": {"path": "/dev"}}]}
 )
 def test_nothing_is_said_where_the_gpus_or_the_processes_are_not_certain(raw, labelled):
     assert judged(raw, Cluster(nodes=[NodeClass(labelled)])) == []
+
+
+def test_a_server_may_use_the_cluster_of_a_sidecar():
+    ray = {**running(0, "sh: ray start --address=head:6379 --block"), "name": "ray"}
+    assert judged(pod(running(4, EIGHT), ray)) == []
+    assert judged(pod(running(4, "python -m sglang.launch_server --tp 8"), ray)) != []
+
+
+@pytest.mark.parametrize(("labelled", "is_said"), [(labels.WHOLE, True), ({}, False)], ids=["labels", "none"])
+def test_gpus_are_left_idle_only_on_nodes_that_would_say_that_they_are_shared(labelled, is_said):
+    facts = Cluster(nodes=[NodeClass(labelled)])
+    assert (judged(pod(running(8, "vllm serve m -tp 4")), facts) != []) == is_said
+    assert judged(pod(running(4, EIGHT)), facts) != []
 
 
 @each(

@@ -112,15 +112,38 @@ def literal(words: Sequence[str], env: Mapping[str, str | None]) -> Literal:
         return Literal()
     programs: list[list[str]] = []
     sets: dict[str, str] = {}
-    for command in _commands(script):
+    is_tested = fails = may_have_run = False
+    for before, command in _commands(script):
         program, own = _program(command)
-        sets |= {name: value if name not in sets else MANY for name, value in own.items()}
-        if not command or (program and program[0] in _CONDITIONS):
+        name = program[0] if program else ""
+        is_active, is_in_list = bool(name) and name not in _BESIDE, before in ("&&", "|", "|&")
+        fails, is_tested = before == "||" or (fails and is_in_list), is_tested and is_in_list
+        is_only_perhaps = is_active and (fails or (may_have_run and not is_tested))
+        if not command or name in _CONDITIONS or is_only_perhaps or _runs_unknown(program):
             return Literal()
+        if fails:
+            continue
+        sets |= {name: value if name not in sets else MANY for name, value in own.items()}
         programs += [program] if program else []
-        if program and (program[0] == "exit" or command[0] == "exec"):
+        is_end = name == "exit" or command[0] == "exec"
+        may_have_run |= is_tested and (is_active or is_end)
+        if (is_end and not is_tested) or _waits_forever(program):
             break
+        is_tested |= bool(name) and name not in _SUCCEEDING
     return Literal(programs, sets, [one for one in programs if one[0] not in _BESIDE])
+
+
+def _runs_unknown(program: Sequence[str]) -> bool:
+    """Whether a script goes on in another file, or sets variables that it does not name."""
+    if not program or program[0] not in (*_SETTING, *_SOURCING):
+        return False
+    return any("$" in word.partition("=")[0] for word in program) or (
+        program[0] in _SOURCING and not program[-1].endswith("/activate")
+    )
+
+
+def _waits_forever(program: Sequence[str]) -> bool:
+    return program in (["sleep", "inf"], ["sleep", "infinity"]) or program[:2] == ["tail", "-f"]
 
 
 def _with_variables(word: str, env: Mapping[str, str | None]) -> str:
@@ -133,18 +156,15 @@ def _with_variables(word: str, env: Mapping[str, str | None]) -> str:
     return _VARIABLE.sub(value, word) if "$" in word else word
 
 
-def _commands(script: str) -> Iterator[list[str]]:
-    """The words of each command of a script that runs; an empty one where words are not certain.
-
-    What follows `||` runs only if something fails, so it is left out.
-    """
+def _commands(script: str) -> Iterator[tuple[str, list[str]]]:
+    """The words of each command of a script, after what stands before it; no words where they are not certain."""
     words: list[str] = []
     word: str | None = None
-    skips = fails = False
-    at = 0
+    skips = False
+    before, at = ";", 0
     for found in _WORD.finditer(f"{script}\n"):
         if found.start() != at:
-            yield []
+            yield "", []
             return
         at, kind = found.end(), found.lastgroup
         if kind not in ("blank", "redirect", "end"):
@@ -156,12 +176,12 @@ def _commands(script: str) -> Iterator[list[str]]:
         if kind == "redirect":
             skips = not found["copied"]
         elif kind == "end":
-            if words and not fails:
-                yield words
-            fails = found[0] == "||" or (fails and found[0] in ("&&", "|", "|&"))
+            if words:
+                yield before, words
+            before = found[0] if words or found[0] != "\n" else before
             words, skips = [], False
     if at != len(script) + 1:
-        yield []
+        yield "", []
 
 
 def _piece(kind: str | None, found: re.Match[str]) -> str:
@@ -202,6 +222,9 @@ _BESIDE = (
     | {"apt-get", "cat", "cd", "cp", "git", "mkdir", "nvidia-smi", "source", ".", "tee", "wait"}
 )
 """Programs that leave GPUs alone."""
+_SOURCING = ("source", ".")
+_SUCCEEDING = (_BESIDE | {"ray"}) - {"false", "hostname", "ls", "nvidia-smi", "test", "["}
+"""Programs that nobody runs to see whether they fail."""
 _INTERACTIVE = frozenset({"sshd", "code-server", "start-notebook.sh"})
 _PYTHON = re.compile(r"python[0-9.]*")
 _MAY_CHANGE = re.compile(rf"pip|jupyter|sh\b|sleep|wait|tail|{'|'.join(sorted(_INSTALLERS | _INTERACTIVE))}")

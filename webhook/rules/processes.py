@@ -53,6 +53,7 @@ class Launcher:
     local: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     drops: str = ""
+    last_if: tuple[re.Pattern[str], ...] = ()
     env: str = ""
     per_node: bool = False
     processes: bool = False
@@ -105,6 +106,14 @@ _IMAGE = "<image>"
 """Stands for the program that an image runs. Whatever it is, what its `--tensor-parallel-size` means is known."""
 _PROGRAMS = re.compile("|".join({"tensor.parallel.size", *(re.escape(max(words, key=len)) for words in _BY_WORDS)}))
 _SERVED = re.compile("|".join(name.pattern for one in LAUNCHERS for name in one.images))
+_SHORT = len("--ep")
+"""Characters of the longest flag that is one itself and begins a longer one."""
+_MAY_TAKE_VALUE = re.compile(r"--(?!enable|disable|no-|trust|skip|use)[^=]+$")
+"""A flag that may be followed by its value."""
+_ON_CPU = re.compile(r"\b(gloo|cpu)\b")
+"""Words of scripts whose processes need no GPU each."""
+_SAYS_SHARES = frozenset({"nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "amd.com/gpu.product-name"})
+"""Labels of nodes that have others for shared GPUs beside them."""
 _READ = {_VISIBLE, *(one.env for one in LAUNCHERS), *(name for one in LAUNCHERS for name in one.open)}
 _LOADING = {
     one.name: replace(
@@ -147,8 +156,8 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
         if started or container.sets_env(_VISIBLE):
             gpus = _own_gpus(container, pod, facts)
             yield from _of_devices(container, gpus) if gpus else ()
-            for one in started if gpus else ():
-                yield from _compared(one, gpus, container)
+            for one in started if gpus and not _joins_ray(started, container, pod) else ():
+                yield from _compared(one, gpus, container, says_shares=_says_shares(pod, facts))
                 if facts.is_thorough and one.model:
                     yield from unfit(one.model, pod, container, gpus, facts, settings.catalogue)
 
@@ -163,12 +172,11 @@ def validate_in_group(
         for size in [one.size for one in found if one.size is not None]:
             gpus = _gpus_of_group(group, facts)
             if gpus and size.number > gpus:
-                needs = (
-                    f"{' and '.join(size.said)} need{'' if len(size.said) > 1 else 's'} {counted(size.number, 'GPU')}"
-                )
+                s, it = ("", "them") if len(size.said) > 1 else ("s", "it")
+                needs = f"{' and '.join(size.said)} need{s} {counted(size.number, 'GPU')}"
                 pods = counted(sum(count for _, count in group), "pod")
                 where = f"{container.path}.{'args' if container.args else 'command'}"
-                remedy = f"Set {'them' if len(size.said) > 1 else 'it'} for {gpus}, or give the group more GPUs"
+                remedy = f"Set {it} for {gpus}, or give the group more GPUs"
                 yield Violation(where, f"{needs}, and the {pods} of a group have {gpus} together", "", remedy)
 
 
@@ -233,6 +241,17 @@ def _may_see_more(container: Container, pod: Pod) -> bool:
     )
 
 
+def _joins_ray(started: Sequence[Started], container: Container, pod: Pod) -> bool:
+    """Whether a server may use a cluster that another container of the pod has started."""
+    others = " ".join([word for one in pod.lasting_containers() if one.path != container.path for word in one.words])
+    return any("RAY_ADDRESS" in one.row.open for one in started) and re.search(r"\bray\b", others) is not None
+
+
+def _says_shares(pod: Pod, facts: Facts) -> bool:
+    """Whether every known node that the pod may run on would say that its GPUs are shared."""
+    return all(not _SAYS_SHARES.isdisjoint(one.labels) for one in candidates(pod, facts))
+
+
 def _is_whole(gpu: Accelerator | None) -> bool:
     return gpu is not None and gpu.share is Share.WHOLE and gpu.vendor in (Vendor.NVIDIA, Vendor.AMD)
 
@@ -250,7 +269,8 @@ def _number_of(devices: Devices, pod: Pod, facts: Facts) -> int | None:
 def _of_devices(container: Container, gpus: int) -> Iterator[Advice]:
     """Advice about a list of GPUs for CUDA with one that the container does not have."""
     value = (dict(container.env).get(_VISIBLE) or "").replace(" ", "")
-    is_read = _INDEXES.fullmatch(value) and not container.requests_gpus_of(Vendor.AMD)
+    is_set_again = any(_VISIBLE in word for word in container.words)
+    is_read = _INDEXES.fullmatch(value) and not (is_set_again or container.requests_gpus_of(Vendor.AMD))
     if is_read and max(map(int, value.split(","))) >= gpus:
         numbers = "only GPU 0" if gpus == 1 else f"GPUs 0 to {gpus - 1}"
         found = f"is {value}, and the container has {numbers}; CUDA shows no GPU from the wrong number on"
@@ -320,6 +340,11 @@ def _size(row: Launcher, arguments: Sequence[str], env: Mapping[str, str | None]
         said = [(row.env, env.get(row.env) or "")]
     if not said or (local and by_nodes) or (spans and not (row.per_node or local or by_nodes)):
         return None
+    words = " ".join(arguments)
+    if (row.processes and _ON_CPU.search(words)) or (
+        row.last_if and sizes[-1] in flags and row.drops not in flags and not row.last_if[0].search(words)
+    ):
+        return None
     number, nodes = prod(_number(value) for _, value in said), _number(flags[by_nodes][1]) if by_nodes else 1
     if not number or not nodes or number % nodes:
         return None
@@ -336,22 +361,23 @@ def _flags(row: Launcher, arguments: Sequence[str]) -> dict[str, tuple[str, str]
     a flag stands there twice, or is one with which the row says nothing.
     """
     found: dict[str, tuple[str, str]] = {}
-    rest = list(reversed(arguments))
+    word, rest = "--model", list(reversed(arguments))
     while rest:
-        word = rest.pop()
+        before, word = word, rest.pop()
         spelling, has_value, value = word.partition("=")
-        name = row.names.get(flag := re.sub("(?<!^)_", "-", spelling))
+        flag = re.sub("(?<!^)_", "-", spelling).partition(".")[0]
+        name = row.names.get(flag)
         if not word.startswith("-"):
             if row.script:
                 return found
-            if MANY in word:
+            if MANY in word or (word.startswith("$") and not _MAY_TAKE_VALUE.match(before)):
                 return None
             continue
-        if word == "--" or MANY in spelling or name in found:
+        if word == "--" or MANY in spelling or name in found or _is_short_for(flag, row):
             return None
         if name is not None:
             if not has_value and name != row.drops and rest and not rest[-1].startswith("-"):
-                value = rest.pop()
+                word = value = rest.pop()
             if name in row.open and value not in row.open[name]:
                 return None
             found[name] = (spelling, value)
@@ -362,11 +388,19 @@ def _flags(row: Launcher, arguments: Sequence[str]) -> dict[str, tuple[str, str]
     return found
 
 
-def _compared(started: Started, gpus: int, container: Container) -> Iterator[Violation | Advice]:
+def _is_short_for(flag: str, row: Launcher) -> bool:
+    """Whether argparse may take this for a longer flag that the row has."""
+    is_exact = row.script or not flag.startswith("--") or len(flag) <= _SHORT or flag in row.names
+    return not is_exact and any(one.startswith(flag) for one in row.names)
+
+
+def _compared(started: Started, gpus: int, container: Container, *, says_shares: bool) -> Iterator[Violation | Advice]:
     """What is wrong with a number of GPUs or processes in a container with these GPUs."""
     row, size = started.row, started.size
     is_more = size is not None and size.number > gpus >= row.fewest
-    is_less = row.is_idle and started.is_alone and size is not None and row.processes < size.number < gpus
+    is_less = (
+        row.is_idle and started.is_alone and says_shares and size is not None and row.processes < size.number < gpus
+    )
     if size is None or not (is_more or (is_less and not container.claims)):
         return
     flag = size.said[0].partition(" ")[0]
