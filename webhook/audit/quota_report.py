@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.engine.quota_usage import Place, Status, statuses
-from webhook.ledger.ledger_store import GpuPod, entered_demand, gated_demands
+from webhook.ledger.ledger_store import GpuPod, by_namespace, entered_demand, gated_demands
 from webhook.model.wording import few
 from webhook.outcome import printable
 from webhook.policy.policy_quotas import ConfiguredQuota
@@ -101,16 +101,14 @@ def quotas_with_pods(policies: PolicySet, pods: Iterable[GpuPod], namespace: str
 
 def quotas_in_use(policies: PolicySet, pods: Iterable[GpuPod], namespaces: Iterable[str] = ()) -> list[QuotaInUse]:
     """The usage by these pods of the quotas of all namespaces that the pods, the policies or `namespaces` name."""
-    by_namespace: dict[str, list[GpuPod]] = {}
-    for pod in pods:
-        by_namespace.setdefault(pod.namespace, []).append(pod)
-    names = {*by_namespace, *policies.names, *namespaces}
+    in_namespaces = by_namespace(pods)
+    names = {*in_namespaces, *policies.names, *namespaces}
     every = {one.quota.key: one for name in names for one in policies.quotas_for(name)}
     every |= {one.quota.key: one for one in policies.shared_quotas}
     in_use = []
     for active in every.values():
         quota = active.quota
-        covered = [pod for name, of_one in by_namespace.items() if quota.covers(name) for pod in of_one]
+        covered = [pod for name, of_one in in_namespaces.items() if quota.covers(name) for pod in of_one]
         demands = (entered_demand(pod, quota.counting) for pod in covered)
         counts = Counter(demand for demand in demands if demand is not None)
         in_use.append((active, Usage.of(counts, quota, names, gated_demands(covered, quota.counting))))

@@ -252,7 +252,7 @@ def _resources(demand: Demand) -> set[str]:
     return {without_part(name)[0] for name in names}
 
 
-def by_namespace(pods: Sequence[GpuPod]) -> dict[str, list[GpuPod]]:
+def by_namespace(pods: Iterable[GpuPod]) -> dict[str, list[GpuPod]]:
     """The pods of each namespace."""
     found: dict[str, list[GpuPod]] = {}
     for pod in pods:

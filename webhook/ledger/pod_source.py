@@ -99,8 +99,13 @@ class PodLists:
         If the list starts again in the middle, pods come twice. Raises LedgerError, also in the middle.
         """
         for raw in self.objects(PODS, patterns, seconds, COUNTING):
-            pod = self._counting(raw)
-            if pod is not None and is_covered(pod.namespace, patterns):
+            try:
+                stored = stored_from_raw(raw, self._accelerators)
+            except ValueError as error:
+                _log.debug("a pod is ignored: %s", error)
+                continue
+            pod = stored.gpu_pod
+            if pod is not None and self._now() <= stored.ends and is_covered(pod.namespace, patterns):
                 yield pod
 
     def objects(self, path: str, patterns: Collection[str], seconds: float, selector: str = "") -> Iterator[object]:
@@ -112,14 +117,6 @@ class PodLists:
         every = any(map(is_glob, patterns))
         for place in [path] if every else [_path(namespace, path) for namespace in sorted(set(patterns))]:
             yield from self._listed(Listed(place, PAGE, selector), deadline)
-
-    def _counting(self, raw: object) -> GpuPod | None:
-        try:
-            stored = stored_from_raw(raw, self._accelerators)
-        except ValueError as error:
-            _log.debug("a pod is ignored: %s", error)
-            return None
-        return stored.gpu_pod if self._now() <= stored.ends else None
 
     def _listed(self, listed: Listed, deadline: ListDeadline, fault: str = _UNLISTED) -> Iterator[Any]:
         for attempt in range(1, _ATTEMPTS + 1):

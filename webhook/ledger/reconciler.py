@@ -137,7 +137,7 @@ class Reconciler:
         for key in before.keys() | found.keys():
             self._ledgers.of(key).cache.note(found.get(key), before.get(key))
         begun, is_complete = self._clock(), self._pods.is_known()
-        seen = by_namespace(list(self._pods.seen())) if is_complete else {}
+        seen = by_namespace(self._pods.seen()) if is_complete else {}
         in_force = self._in_force()
         quotas = self._all_quotas(in_force, seen.keys(), found.keys())
         for quota in quotas.values():

@@ -25,7 +25,7 @@ from webhook.model.shape import ShapeError
 from webhook.model.wording import counted
 from webhook.outcome import printable
 from webhook.policy.policy_set import PolicySet
-from webhook.policy_tests.differences import Difference, Subject, differences, group_of, names_of, subject_of
+from webhook.policy_tests.differences import Difference, differences, group_of, names_of, subject_of
 from webhook.policy_tests.files import PolicyTestInputs, find, read_suite
 from webhook.policy_tests.format import Case, Expectation, ResourceExpectation, Suite
 from webhook.yaml_files.file_errors import FileError, FileErrors, KeyPath
@@ -137,17 +137,12 @@ def _item(item: ReviewedObject, console: Console) -> None:
     if item.policy is None:
         return
     subject = subject_of(item)
-    _print(console, f"    {subject.title}: {_became(subject)}", "dim")
+    rules = dict.fromkeys(rule for pod in subject.completions for rule in pod.rules)
+    became = "refused" if subject.refusals else f"completed by {', '.join(rules)}" if rules else "allowed as it is"
+    _print(console, f"    {subject.title}: {became}", "dim")
     for finding in item.findings:
         word = "refused" if finding.refuses else "warning" if finding.warns else "recorded"
         _print(console, f"      {word}: {finding}", "dim")
-
-
-def _became(subject: Subject) -> str:
-    if subject.refusals:
-        return "refused"
-    rules = dict.fromkeys(rule for pod in subject.completions for rule in pod.rules)
-    return f"completed by {', '.join(rules)}" if rules else "allowed as it is"
 
 
 def _line(console: Console, word: str, style: str, text: str, place: str = "") -> None:

@@ -36,6 +36,7 @@ _SMALL_BODIES = 32 * 2**20
 """Most bytes of small bodies that are half received, on all connections together."""
 _COMPLAINT_SECONDS = 10.0
 _OTHER_DESCRIPTORS = 100
+"""File descriptors that are left for everything else than connections."""
 _QUIET_SECONDS = 2.0
 """Time without a request after which a connection may be ended in favour of a new one."""
 
@@ -72,7 +73,8 @@ class Clients:
         self._next_complaint = 0.0
         self._pool = ThreadPoolExecutor(settings.threads, "decide")
         self._connections: dict[Connection, None] = {}
-        self._most = _affordable(settings.max_connections)
+        descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OTHER_DESCRIPTORS
+        self._most = max(1, min(settings.max_connections, descriptors))
         self._small: dict[Connection, int] = {}
         self._large: dict[Connection, int] = {}
         """Bytes that are set aside for each connection."""
@@ -296,8 +298,3 @@ def _backlog(listeners: list[Any]) -> list[socket.socket]:
                 found.append(listener.sock.accept()[0])
         listener.sock.close()
     return found
-
-
-def _affordable(connections: int) -> int:
-    """Return as many connections as the process may have file descriptors for, leaving some for everything else."""
-    return max(1, min(connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OTHER_DESCRIPTORS))

@@ -188,7 +188,10 @@ def _sections(report: AuditReport) -> Iterator[Section]:
     rules = objects_by(lambda one: (one.rule,), report.at(Level.COMPLETE))
     yield Section("injected", "Would be injected", ("Rule", "Objects"), rules)
     waiting = sum(one.pods.count for one in report.pending)
-    pending = [_pending(one) for one in report.pending]
+    pending = [
+        (one.owner.title, one.reason, f"{counted(one.pods.count, 'pod')}: {listed(one.pods)}", why(one))
+        for one in report.pending
+    ]
     yield Section("pending", f"Pending GPU pods: {waiting:,}", ("Owner", "Reason", "Pods", "Why"), pending, heads=3)
     yield _capacity(report.capacity)
     quotas = [_limit(quota, part) for quota in report.quotas for part in quota.parts]
@@ -261,11 +264,6 @@ def _changed(changed: ChangedInjection) -> tuple[Cell, ...]:
         tuple(f"- {text}" for text in changed.before if text not in after),
         tuple(f"+ {text}" for text in changed.after if text not in before),
     )
-
-
-def _pending(pending: PendingPods) -> tuple[Cell, ...]:
-    names = f"{counted(pending.pods.count, 'pod')}: {listed(pending.pods)}"
-    return (pending.owner.title, pending.reason, names, why(pending))
 
 
 def _capacity(capacity: Sequence[Capacity]) -> Section:
