@@ -11,7 +11,8 @@ from webhook import engine
 from webhook.facts.facts import ClusterFacts
 from webhook.model.pod_reader import pod_from_raw
 from webhook.model.workloads import templates_of
-from webhook.model.workloads.controllers import may_span_nodes
+from webhook.model.workloads.controllers import is_completed_elsewhere, may_span_nodes
+from webhook.model.workloads.kubeflow import with_runtime
 
 GROUPS = {
     "batch.volcano.sh",
@@ -94,6 +95,64 @@ def test_groups_of_an_inference_service_are_of_several_nodes(api: str, spec: Any
     version, kind = api.split()
     raw = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
     assert [may_span_nodes(pod_from_raw(one.made)) for one in templates_of(raw)] == expected
+
+
+SERVED = TEMPLATE["spec"]
+NODE = {"name": "node", "template": {"spec": {"template": TEMPLATE}}}
+RUNTIME = {"spec": {"template": {"spec": {"replicatedJobs": [NODE]}}}}
+
+
+@each(
+    "api, spec, expected",
+    {
+        "a model of a runtime": ("serving.kserve.io/v1beta1 InferenceService", {"predictor": {"model": RUNNER}}, True),
+        "the workers of a runtime": (
+            "serving.kserve.io/v1beta1 InferenceService",
+            {"predictor": {"model": {}, "workerSpec": SERVED}},
+            True,
+        ),
+        "a custom predictor": ("serving.kserve.io/v1beta1 InferenceService", {"predictor": SERVED}, False),
+        "a runtime": ("serving.kserve.io/v1alpha1 ServingRuntime", SERVED, True),
+        "presets": ("serving.kserve.io/v1alpha2 LLMInferenceService", {"template": SERVED}, True),
+        "presets of a group": (
+            "serving.kserve.io/v1alpha2 LLMInferenceService",
+            {"prefill": {"template": SERVED, "worker": SERVED, "parallelism": {"pipeline": 2}}},
+            True,
+        ),
+        "an engine of OME": ("ome.io/v1beta1 InferenceService", {"engine": {"runner": RUNNER}}, True),
+        "a runtime of OME": ("ome.io/v1beta1 ClusterServingRuntime", {"engineConfig": {"runner": RUNNER}}, True),
+        "nodes of Dynamo": (
+            "nvidia.com/v1beta1 DynamoComponentDeployment",
+            {"multinode": {"nodeCount": 2}, "podTemplate": TEMPLATE},
+            True,
+        ),
+        "nodes of Dynamo, in its first version": (
+            "nvidia.com/v1alpha1 DynamoComponentDeployment",
+            {"multinode": {"nodeCount": 2}, "resources": {"limits": {"gpu": "1"}}},
+            True,
+        ),
+        "a node of Dynamo": ("nvidia.com/v1beta1 DynamoComponentDeployment", {"podTemplate": TEMPLATE}, False),
+        "a runtime of Kubeflow": ("trainer.kubeflow.org/v1alpha1 TrainingRuntime", RUNTIME["spec"], True),
+        "a job whose runtime nobody knows": (
+            "trainer.kubeflow.org/v1alpha1 TrainJob",
+            {"runtimeRef": {"name": "a"}, "trainer": {"resourcesPerNode": RUNNER["resources"]}},
+            True,
+        ),
+        "a NIM": ("apps.nvidia.com/v1alpha1 NIMService", {"resources": RUNNER["resources"]}, False),
+        "a Deployment": ("apps/v1 Deployment", {"template": TEMPLATE}, False),
+    },
+)
+def test_what_another_object_completes_is_marked(api: str, spec: Any, expected: bool) -> None:
+    version, kind = api.split()
+    raw = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+    found = templates_of(raw)
+    assert {is_completed_elsewhere(pod_from_raw(one.made)) for one in found} == {expected}
+
+
+def test_a_train_job_with_its_runtime_is_complete() -> None:
+    raw = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": {"runtimeRef": {"name": "a"}}}
+    (one,) = templates_of(with_runtime(raw, "", lambda *_: RUNTIME))
+    assert tuple(ask(pod_from_raw(one.made)) for ask in (may_span_nodes, is_completed_elsewhere)) == (True, False)
 
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": TEMPLATE}}

@@ -67,6 +67,21 @@ def may_be_a_part(pod: Pod) -> bool:
     return may_span_nodes(pod) or not PERHAPS_A_PART.keys().isdisjoint(pod.labels)
 
 
+COMPLETED_ELSEWHERE = MappingProxyType({"(completed by another object)": ""})
+"""The mark of templates to which a runtime, a preset or an operator adds words, variables or requests that the object
+does not show. It is no label that a pod can have."""
+
+
+def is_completed_elsewhere(pod: Pod) -> bool:
+    """Whether something else may complete what the pod runs and requests, so that what is missing may come."""
+    return not COMPLETED_ELSEWHERE.keys().isdisjoint(pod.labels)
+
+
+def completed(templates: Iterable[Template]) -> Iterator[Template]:
+    """The templates with the mark of what something else completes."""
+    return (replace(one, labels={**one.labels, **COMPLETED_ELSEWHERE}) for one in templates)
+
+
 _OF_GROUPS = {
     "kubeflow.org": TRAINING,
     "trainer.kubeflow.org": JOB_SET,
@@ -90,7 +105,7 @@ def labelled(raw: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[
         labels = {name: ""} | (dict([_MPI]) if raw.get("apiVersion") == "kubeflow.org/v2beta1" else {})
         if not name:
             labels = dict(PERHAPS_A_PART) if str(raw.get("apiVersion")).startswith(_WITHOUT_LABELS) else {}
-        yield replace(template, labels=labels) if labels else template
+        yield replace(template, labels={**template.labels, **labels}) if labels else template
 
 
 def _label(raw: Mapping[str, Any], group: str, kind: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from webhook.model.accelerators import accelerator
 from webhook.model.json_parts import entries, listed, mapped, part, short, text
 from webhook.model.quantity import is_some
+from webhook.model.workloads.controllers import completed
 from webhook.model.workloads.template import (
     Template,
     count_of,
@@ -85,7 +86,8 @@ def train_job(raw: Mapping[str, Any]) -> Iterator[Template]:
     elsewhere = {f"{outside}.resources": "spec.trainer.resourcesPerNode", outside: "spec.trainer"}
     pod = {"spec": {**_overridden({}, elsewhere, raw, _NODE), "containers": [container]}}
     pods = count_of(trainer.get("numNodes"), None)
-    yield Template(pod, "spec.trainer", "trainer", pods, elsewhere=elsewhere, unknown=_LEFT_TO_THE_RUNTIME)
+    made = Template(pod, "spec.trainer", "trainer", pods, elsewhere=elsewhere, unknown=_LEFT_TO_THE_RUNTIME)
+    yield from completed([made])
 
 
 def _job_of_runtime(

@@ -33,7 +33,7 @@ from webhook.model.accelerators import accelerator
 from webhook.model.json_parts import entries, listed, mapped, named, part
 from webhook.model.quantity import parse_quantity
 from webhook.model.shape import FormatError
-from webhook.model.workloads.controllers import IN_A_GROUP
+from webhook.model.workloads.controllers import COMPLETED_ELSEWHERE, IN_A_GROUP, completed
 from webhook.model.workloads.template import (
     Template,
     annotated_count,
@@ -54,6 +54,7 @@ FRAMEWORKS = (
     *("xgboost", "art", "alibi", "aix"),
 )
 """Fields of a predictor or explainer that hold its container, completed by a runtime."""
+_WORKERS = "workerSpec"
 _CONTAINER = "kserve-container"
 """KServe's name for the container that serves the model."""
 _LLM_CONTAINER = "main"
@@ -66,9 +67,9 @@ def inference_service(raw: Mapping[str, Any]) -> Iterator[Template]:
     for component in ("predictor", "transformer", "explainer"):
         spec = mapped(raw, "spec", component)
         annotations = {**mapped(raw, "metadata", "annotations"), **mapped(spec, "annotations")}
-        yield from _kserve_component(spec, f"spec.{component}", component, annotations)
-        workers = part(spec, "workerSpec")
-        yield from from_spec(workers, f"spec.{component}.workerSpec", group=f"{component} workers")
+        workers = from_spec(part(spec, _WORKERS), f"spec.{component}.{_WORKERS}", group=f"{component} workers")
+        made = (*_kserve_component(spec, f"spec.{component}", component, annotations), *workers)
+        yield from made if spec.keys().isdisjoint((*FRAMEWORKS, _WORKERS)) else completed(made)
 
 
 def _kserve_component(
@@ -96,7 +97,7 @@ def _kserve_least(spec: object) -> int | None:
 
 def serving_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:
     """ServingRuntime and ClusterServingRuntime, which make no pods by themselves."""
-    for template in _of_runtime(mapped(raw, "spec"), "workerSpec"):
+    for template in _of_runtime(mapped(raw, "spec"), _WORKERS):
         yield from settled_template(template)
 
 
@@ -107,8 +108,8 @@ def _of_runtime(spec: Mapping[str, Any], workers: str) -> Iterator[Template]:
 
 def llm_inference_service(raw: Mapping[str, Any]) -> Iterator[Template]:
     """LLMInferenceService."""
-    yield from _workload(part(raw, "spec"), "spec", "")
-    yield from _workload(part(raw, "spec", "prefill"), "spec.prefill", "prefill")
+    yield from completed(_workload(part(raw, "spec"), "spec", ""))
+    yield from completed(_workload(part(raw, "spec", "prefill"), "spec.prefill", "prefill"))
     scheduler = part(raw, "spec", "router", "scheduler")
     pods = count_of(part(scheduler, "replicas"), 1)
     yield from from_spec(part(scheduler, "template"), "spec.router.scheduler.template", group="scheduler", pods=pods)
@@ -128,11 +129,13 @@ def _workload(spec: object, where: str, name: str) -> Iterator[Template]:
     leaders = f"{name} leader".lstrip() if worker else name
     size = _group_size(parallelism)
     rest = None if size is None else product(replicas, max(size - 1, 0))
+    metadata = {key: part(spec, key) for key in ("labels", "annotations")}
     for template in (
-        *from_spec(part(spec, "template"), f"{where}.template", group=leaders, pods=replicas),
-        *from_spec(worker, f"{where}.worker", group=f"{name} worker".lstrip(), pods=rest),
+        *from_spec(part(spec, "template"), f"{where}.template", group=leaders, pods=replicas, annotated=metadata),
+        *from_spec(worker, f"{where}.worker", group=f"{name} worker".lstrip(), pods=rest, annotated=metadata),
     ):
-        made = template if worker is None or size == 1 else replace(template, labels=IN_A_GROUP)
+        made = replace(template, elsewhere={"metadata": where})
+        made = made if worker is None or size == 1 else replace(made, labels=IN_A_GROUP)
         shares_data = any(count_of(part(parallelism, key), 0) for key in ("data", "dataLocal"))
         shared = "1Gi" if worker is None else "8Gi" if shares_data else ""
         yield with_shared_memory(made, _LLM_CONTAINER, _PRESET_VOLUME, shared) if shared else made
@@ -230,8 +233,9 @@ def dynamo_component(spec: Mapping[str, Any], where: str, group: str = "") -> It
         return  # its GPUs come by claims
     nodes = count_of(part(spec, "multinode", "nodeCount"), 2 if mapped(spec, "multinode") else 1)
     pods = product(count_of(spec.get("replicas"), 1), nodes)
+    labels = {} if nodes == 1 else COMPLETED_ELSEWHERE  # UpdateContainer adds flags that join several nodes
     for template in from_template(spec.get("podTemplate"), f"{where}.podTemplate", group=group, pods=pods):
-        yield _sharing_memory(template, spec)
+        yield _sharing_memory(replace(template, labels=labels), spec)
     if mapped(spec, "podTemplate"):
         return
     extra, resources = mapped(spec, "extraPodSpec"), _dynamo_resources(mapped(spec, "resources"))
@@ -250,7 +254,8 @@ def dynamo_component(spec: Mapping[str, Any], where: str, group: str = "") -> It
     }
     if resources:
         elsewhere[f"spec.containers[{_DYNAMO_MAIN}].resources"] = f"{where}.resources"
-    yield _sharing_memory(Template(pod, f"{where}.extraPodSpec", group, pods, elsewhere=elsewhere), spec)
+    template = Template(pod, f"{where}.extraPodSpec", group, pods, elsewhere=elsewhere, labels=labels)
+    yield _sharing_memory(template, spec)
 
 
 def _sharing_memory(template: Template, spec: Mapping[str, Any]) -> Template:
@@ -295,10 +300,11 @@ def ome_service(raw: Mapping[str, Any]) -> Iterator[Template]:
     """InferenceService."""
     predictor = mapped(raw, "spec", "predictor")
     least = at_least_one(predictor.get("minReplicas"))
-    yield from from_spec(predictor, "spec.predictor", group="predictor", pods=least, annotated=predictor)
+    predictors = from_spec(predictor, "spec.predictor", group="predictor", pods=least, annotated=predictor)
+    yield from completed(predictors)
     for name in ("engine", "decoder", "router"):
         for template in _ome_component(mapped(raw, "spec", name), f"spec.{name}", name, is_completed=True):
-            yield replace(template, unknown=template.unknown | _LEFT_TO_OME)
+            yield from completed([replace(template, unknown=template.unknown | _LEFT_TO_OME)])
 
 
 def ome_runtime(raw: Mapping[str, Any]) -> Iterator[Template]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from webhook.model.json_parts import mapped, part
 from webhook.model.workloads import jobs, kubeflow, serving
-from webhook.model.workloads.controllers import labelled, waiting
+from webhook.model.workloads.controllers import completed, labelled, waiting
 from webhook.model.workloads.search import number_of_specs, search
 from webhook.model.workloads.template import (
     Reader,
@@ -36,7 +36,8 @@ class Workload:
         return f"{self.kind.lower()}s"
 
     def templates(self, raw: Mapping[str, Any]) -> Iterator[Template]:
-        for template in labelled(raw, self.read(raw)):
+        templates = labelled(raw, self.read(raw))
+        for template in completed(templates) if self.kind in _MAKE_NONE else templates:
             is_base = self.kind in _MAKE_NONE
             yield replace(template, unknown=template.unknown | _TOLERATIONS) if is_base else template
 
@@ -51,8 +52,8 @@ _MAKE_NONE = frozenset(
         "TrainingRuntime",
     }
 )
-"""Kinds that make no pods by themselves. The objects that use them add tolerations, so no finding is about tolerations
-in these kinds."""
+"""Kinds that make no pods by themselves. The objects that use them complete them and add tolerations, so no finding is
+about tolerations in these kinds."""
 _TOLERATIONS = frozenset({"spec.tolerations"})
 
 

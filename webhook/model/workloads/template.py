@@ -59,7 +59,7 @@ class Template:
     is_queued: bool = False
     """Whether a queue decides later where the pods run."""
     labels: Mapping[str, str] = field(default_factory=lambda: _NOWHERE)
-    """Labels that the controller will add and rules look for; their values are empty, because they are not known."""
+    """Labels that the controller will add and rules look for, and marks; their values are empty: they are not known."""
     told: tuple[str, str, str] | None = None
     """What its author should know of the template itself: a place in the pod, what was found, and the remedy."""
 
