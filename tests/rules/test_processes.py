@@ -131,11 +131,13 @@ def test_only_a_server_that_cannot_start_is_a_violation(kind, raw):
         "a kind of groups": ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", False),
         "a kind whose operator adds nodes to the arguments": ("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", False),
         "a kind that nobody knows": ("example.com/v1", "ModelServing", False),
+        "a kind whose pods a runtime completes": ("serving.kserve.io/v1beta1", "InferenceService", False),
     },
 )
 def test_pods_of_a_template_may_work_together(version, kind, is_said):
     template = {"spec": pod(running(4, EIGHT))["spec"]}
     inside = {"leaderWorkerTemplate": {"size": 2, "workerTemplate": template}, "template": template}
+    inside["predictor"] = {"model": {"modelFormat": {"name": "vLLM"}, **running(4, EIGHT)}}
     raw = {"apiVersion": version, "kind": kind, "spec": {**inside, "roles": [{"name": "a", "template": template}]}}
     outcomes = engine.template_outcomes(raw, "team", policy({"processes": {"mode": "warn"}}), ClusterFacts())
     assert outcomes

@@ -28,7 +28,7 @@ from webhook.model.claims import TOO_LARGE, Devices, claims_of
 from webhook.model.pod import Container, Pod
 from webhook.model.programs import LONGEST_LITERAL, MANY, literal
 from webhook.model.wording import counted
-from webhook.model.workloads.controllers import may_be_a_part
+from webhook.model.workloads.controllers import is_completed_elsewhere, may_be_a_part
 from webhook.rules.candidates import candidates
 from webhook.rules.device_access import VARIABLE, is_device_file, requesting_devices, requests_devices
 from webhook.rules.model_fit import unfit
@@ -145,7 +145,7 @@ class Settings(TableSettings):
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Compare what commands and `CUDA_VISIBLE_DEVICES` say with the GPUs of each container."""
-    for container in pod.lasting_containers():
+    for container in () if is_completed_elsewhere(pod) else pod.lasting_containers():
         if not (container.gpu_count or container.has_claims):
             continue
         started: list[Started] = []
@@ -368,10 +368,10 @@ def _flags(row: Launcher, arguments: Sequence[str]) -> dict[str, tuple[str, str]
         flag = re.sub("(?<!^)_", "-", spelling).partition(".")[0]
         name = row.names.get(flag)
         if not word.startswith("-"):
-            if row.script:
-                return found
             if MANY in word or (word.startswith("$") and not _MAY_TAKE_VALUE.match(before)):
                 return None
+            if row.script:
+                return found
             continue
         if word == "--" or MANY in spelling or name in found or _is_short_for(flag, row):
             return None
