@@ -145,7 +145,7 @@ class Settings(TableSettings):
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Compare what commands and `CUDA_VISIBLE_DEVICES` say with the GPUs of each container."""
-    for container in () if is_completed_elsewhere(pod) else pod.lasting_containers():
+    for container in pod.lasting_containers():
         if not (container.gpu_count or container.has_claims):
             continue
         started: list[Started] = []
@@ -153,7 +153,7 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
             reads_all, count = facts.is_thorough or container.has_claims, container.gpu_count
             found = _started(words, container.env, container.env_from, may_be_a_part(pod))
             started = [one for one in found if reads_all or (one.size is not None and one.size.number != count)]
-        if started or container.sets_env(_VISIBLE):
+        if (started or container.sets_env(_VISIBLE)) and not is_completed_elsewhere(pod):
             gpus = _own_gpus(container, pod, facts)
             yield from _of_devices(container, gpus) if gpus else ()
             for one in started if gpus and not _joins_ray(started, container, pod) else ():
