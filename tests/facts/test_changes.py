@@ -49,6 +49,11 @@ def without_gpus(raw: dict) -> None:
         del raw["status"][part]["nvidia.com/gpu"]
 
 
+def with_the_plugin_of_gpus_away(raw: dict) -> None:
+    for part in ("capacity", "allocatable"):
+        raw["status"][part]["nvidia.com/gpu"] = "0"
+
+
 def with_plugins_away(raw: dict) -> None:
     for part in ("capacity", "allocatable"):
         raw["status"][part] |= {"nvidia.com/gpu": "0", "rdma/hca": "0"}
@@ -62,7 +67,7 @@ UNSEEN = [
     with_an_ill_gpu,
     with_room_for_more_pods,
     without_gpus,
-    with_plugins_away,
+    with_the_plugin_of_gpus_away,
 ]
 
 

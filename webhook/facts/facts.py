@@ -183,10 +183,10 @@ class ClusterFacts:
     def amounts_on(self, pod: Pod, resources: tuple[str, ...]) -> Collection[tuple[int | None, ...]]:
         """What the feasible nodes of a pod have of these resources, each combination once; pools are left out.
 
-        Units are as in `largest`; None stands for an unknown amount.
+        Units are as in `largest`; None stands for an unknown amount. Devices but GPUs that are away do not count.
         """
         runtime_class = self.cluster.runtime_classes.get(pod.runtime_class or "")
-        return self.table.amounts_in(self.table.feasible_nodes(pod, runtime_class), resources)
+        return self.table.amounts_in(self.table.feasible_nodes(pod, runtime_class), resources, now=True)
 
     def most_pods(self, pod: Pod) -> int | None:
         """How many such pods the feasible nodes hold by their GPUs, if nothing else ran there.

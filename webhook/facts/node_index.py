@@ -251,15 +251,17 @@ class NodeTable:
     def _amounts_of(self, resource: str) -> tuple[int | None, ...]:
         return self.kept(resource, lambda: tuple([node.amount(resource) for node in self.nodes.values()]))
 
-    def amounts_in(self, mask: Mask, resources: tuple[str, ...]) -> set[tuple[int | None, ...]]:
-        """What the nodes in `mask` have of these resources, each combination once."""
+    def amounts_in(self, mask: Mask, resources: tuple[str, ...], *, now: bool = False) -> set[tuple[int | None, ...]]:
+        """What the nodes in `mask` have of these resources, each combination once. `now`: without what is away."""
 
         def found() -> set[tuple[int | None, ...]]:
             columns = [self._amounts_of(name) for name in resources]
             places = [at for at, bit in enumerate(reversed(f"{mask:b}")) if bit == "1"]
-            return {tuple([column[at] for column in columns]) for at in places}
+            away = [node.away if now else () for node in self.nodes.values()]
+            named = list(zip(resources, columns, strict=True))
+            return {tuple([0 if name in away[at] else column[at] for name, column in named]) for at in places}
 
-        return self.kept((mask, resources), found)
+        return self.kept((mask, resources, now), found)
 
     def rooms(self, mask: Mask, amounts: Mapping[str, int]) -> int | None:
         """How often the nodes in `mask` have all these amounts; None where one of them has an unknown amount."""

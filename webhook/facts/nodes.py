@@ -82,6 +82,8 @@ class Node:
     """Whether it stands for the nodes of a pool that a policy declares: only their GPUs are known."""
     open: OpenLabels | None = None
     """What is known of labels without one value; None for nodes whose labels are all known."""
+    away: frozenset[str] = frozenset()
+    """Extended resources but GPUs that the node has, or had earlier, and cannot give to any pod now."""
 
     @property
     def capacity(self) -> tuple[tuple[str, int], ...]:
@@ -161,7 +163,8 @@ class Node:
         }
         if gone:
             present = {name: self.amounts[place] for name, place in self.resources.items()}
-            node = replace(node, **_resources(present | gone))
+            away = node.away.union(gone.keys() - node.kind.gpu_resources)
+            node = replace(node, **_resources(present | gone), away=away)
         return node
 
 
@@ -173,8 +176,9 @@ def node_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Node | 
     labels = {key: value for key, raw in mapped(metadata.get("labels")).items() if (value := text_of(raw)) is not None}
     keys = tuple(sorted(str(key) for key in labels))
     by_name = {str(key): _shared(value) for key, value in labels.items()}
-    gpus = _gpu_resources({**mapped(status.get("capacity")), **mapped(status.get("allocatable"))}, accelerators)
-    amounts = amounts_of(mapped(status.get("capacity")), mapped(status.get("allocatable")), by_name)
+    allocatable = mapped(status.get("allocatable"))
+    gpus = _gpu_resources({**mapped(status.get("capacity")), **allocatable}, accelerators)
+    amounts = amounts_of(mapped(status.get("capacity")), allocatable, by_name)
     lacking = lacking_units(by_name, amounts)
     telling = GPU_LABELS if not gpus or any(key in by_name for key in GPU_NAME_LABELS) else _ALL_LABELS
     of_class = tuple([(key, by_name[key]) for key in telling if key in by_name])
@@ -193,6 +197,11 @@ def node_from_raw(raw: object, accelerators: Accelerators = BUILT_IN) -> Node | 
         tuple(by_name[key] for key in keys),
         **_resources(amounts),
         maker=maker_of(name, by_name),
+        away=frozenset(
+            name
+            for name in amounts.keys() & allocatable.keys() - gpus
+            if is_extended(name) and thousandths_of(allocatable[name]) == 0
+        ),
     )
 
 
