@@ -75,7 +75,7 @@ def test_its_pods_are_on_different_nodes_and_hear_the_same(
     namespace = make_namespace("network-pods")
     path = f"/api/v1/namespaces/{namespace}/pods"
     for index in range(2):
-        spec = job("train", {})["spec"]["template"]["spec"]
+        spec = job("train", {}, ("PET_NNODES", "2"))["spec"]["template"]["spec"]
         metadata = {"name": f"train-{index}", "labels": {JOB: "train", INDEX: str(index)}}
         status, headers, answer = plane.exchange(
             "POST", path, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

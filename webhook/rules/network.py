@@ -1,9 +1,9 @@
 """Jobs on several nodes use the fast network of their nodes, which NCCL reaches only if pods request it.
 
-A job is known as in `ncclEnv`, by labels, annotations and owners of Kubeflow, JobSet, LeaderWorkerSet, Volcano and
-indexed Jobs. Its pods have two GPUs or more, or say that they work with others, as `torchrun` does; pods of Ray have to
-say so in any case. An object that makes one GPU pod is no such job. Networks are known by the resources with which
-nodes offer them: EFA, RDMA device plugins, networks of Google Kubernetes Engine, and rows of the platform in `fabrics`.
+A job is known as in `ncclEnv`, by labels, annotations and owners. Its pods have two GPUs or more, or say that they work
+with others, as `torchrun` does; pods of Ray always have to say so, and commands of JobSets, Volcano and indexed Jobs to
+join nodes or train by name. An object that makes one GPU pod is no such job. Networks are known by the resources of
+nodes: EFA, RDMA device plugins, Google Kubernetes Engine, and rows of the platform in `fabrics`.
 
 - A pod that requests none of them is found if every existing node that it could run on offers the same one, and no two
   such pods fit on one of these nodes. Pods are left out that may get a network otherwise: by `hostNetwork`, privileged
@@ -16,13 +16,13 @@ nodes offer them: EFA, RDMA device plugins, networks of Google Kubernetes Engine
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from re import IGNORECASE
+from re import DOTALL, IGNORECASE
 from re import compile as pattern
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from webhook.gpus.gpu_shares import GPU, share_of
+from webhook.gpus.gpu_shares import GPU, number_in, share_of
 from webhook.model.accelerators import Vendor, accelerator
 from webhook.model.globs import closest
 from webhook.model.pod import INIT, Container, Pod
@@ -31,7 +31,20 @@ from webhook.model.quantity import is_some
 from webhook.model.requirements import demand_of, is_extended
 from webhook.model.shape import spelled
 from webhook.model.wording import counted
-from webhook.model.workloads.controllers import RAY, may_span_nodes, starts_ranks_over_ssh
+from webhook.model.workloads.controllers import (
+    GROUP_SIZE,
+    INDEX,
+    JOB_SET,
+    LEADER_WORKER_SET,
+    ONE_PROGRAM,
+    RAY,
+    TRAINING,
+    VOLCANO,
+    WITHOUT_COLLECTIVES,
+    is_completed_elsewhere,
+    may_span_nodes,
+    starts_ranks_over_ssh,
+)
 from webhook.rules.device_access import DEVICE_KEYS, PATH_KEYS
 from webhook.rules.names import KeyGlob, LabelKey
 from webhook.rules.rule import Example, Facts, Rule, Violation
@@ -53,14 +66,45 @@ _DEVICES = pattern(r"/+(dev/*|dev/+infiniband\b.*)?")
 """Paths on the node with its network devices."""
 _ONE_NODE = frozenset({"NNODES", "NUM_NODES", "PET_NNODES", "WORLD_SIZE"})
 """Variables that say with 1 that a job runs on one node."""
-_WITHOUT_NCCL = pattern(r"--nnodes[= ]1(?![0-9:.])|\bgloo\b|nvbandwidth")
-"""Words of what runs on one node, or moves no data by NCCL."""
+_WITHOUT_NCCL = pattern(
+    r"(nnodes|num[-_](nodes|machines))[= ]['\"]?1(?![0-9:.])|--standalone|\bgloo\b|nvbandwidth"
+    r"|(?i:master[-_]addr|rdzv[-_]endpoint)[= ]['\"]?(localhost|127[.])"
+    r"|^(?!.*(expert[-_]parallel|\s-ep\b|deep_?ep)).*(--data[-_]parallel[-_]size|\s-dp)[= ](?!1\b)",
+    DOTALL,
+)
+"""Words of what runs on one node, moves no data by NCCL, or serves in ranks of their own, as vLLM without experts."""
 _DISTRIBUTED = pattern(r"MASTER_ADDR|torchrun|torch[.]distributed|deepspeed|horovod|nccl-tests")
 """Words of processes that work with others, one for each GPU."""
+_JOINED = pattern(
+    r"(master|coordinator|dist[-_]init)[-_]addr|nnodes|num[-_](nodes|machines)|rdzv|hostfile|multi-node-serving"
+    r"|ray start|executor[-_]backend[= ]ray|ray[-_](address|init|size)"
+    r"|(mpirun|mpiexec|horovodrun)\b.{0,400}\s((?-i:-H)|--?hosts?)[= ](?!['\"]?localhost)",
+    IGNORECASE | DOTALL,
+)
+"""Words by which processes of several pods find each other."""
+_TORCHRUN = pattern(r"torchrun|torch[.]distributed[.](run|launch)")
+"""Launchers that use one node, whatever joins them, until they are told of more."""
+_TRAINING = pattern(
+    r"(?<![a-z])((pre)?train(er|ing)?|fine[-_]?tun(e|ing))([-_](?!data|eval|set|split|test)\w{1,60})?[.](py|sh)\b"
+    r"|-m [\w.]*(train(er|ing)?|finetune)\b|^(\S*/)?((pre)?train|finetune)\b"
+)
+"""Programs that train by their name."""
+_BY_ITSELF = pattern(
+    r"torchrun|torch[.]distributed|accelerate|deepspeed|vllm|sglang|text-generation|lmdeploy|JOB_COMPLETION_INDEX"
+    r"|(?<![a-z_])(shard|sweep|trial)(?!_grad|[a-z])",
+    IGNORECASE,
+)
+"""Programs that use one node unless words join them, and words of pods with parts of their own."""
+_SEVERAL = pattern(r"nnodes[= ]['\"]?([2-9]|1[0-9:])")
+_BY_LABEL = (INDEX, JOB_SET, VOLCANO)
+"""Labels of jobs whose pods may work on parts of their own."""
+_JOBS = "jobset.sigs.k8s.io/global-replicas"
 _PLUGINS = frozenset({"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_PLUGIN_P2P"})
 """Variables that choose who sends data for NCCL, so that other variables may not matter."""
-_BESIDE_NCCL = pattern(r"UC[CX]_|NVSHMEM|NIXL|mooncake", IGNORECASE)
+_BESIDE_NCCL = pattern(r"UC[CX]_|NVSHMEM|NIXL|mooncake|deep_?ep|LMCACHE|pplx|gdrcopy", IGNORECASE)
 """Words of other libraries that may use the network in the place of NCCL."""
+_INJECTED = "rdma.ome.io/auto-inject"
+"""The annotation by which OME adds the devices of the node, and what they need (pkg/webhook/admission/pod)."""
 _LOCKING = frozenset({"IPC_LOCK", "CAP_IPC_LOCK", "ALL"})
 """Capabilities with which a container may lock any amount of memory."""
 
@@ -133,12 +177,12 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
     ]
     requested = [(container, *one) for container in containers for one in _requested(container, settings)]
     known = _known(facts.resources(), settings.globs)
-    if not (requested or known) or not containers or not _uses_nccl(pod, containers):
+    if not (requested or known) or not containers or not _uses_nccl(pod, containers) or is_completed_elsewhere(pod):
         return
     for container, resource, fabric in requested:
         yield from _unusable(pod, container, resource, fabric)
     if known and not _may_have_a_network(pod, containers, settings):
-        yield from _not_requested(pod, containers[0], known, settings, facts)
+        yield from _not_requested(pod, containers, known, settings, facts)
 
 
 def _requested(container: Container, settings: Settings) -> Iterator[tuple[str, Fabric]]:
@@ -170,7 +214,7 @@ def _unusable(pod: Pod, container: Container, resource: str, fabric: Fabric) -> 
         if not fabric.is_off(name, value):
             continue
         may_differ = any(container.sets_env(one) or container.may_take_env(one) or one in words for one in others)
-        if not (may_differ or _BESIDE_NCCL.search(f"{words} {' '.join(variables)}")):
+        if not (may_differ or _BESIDE_NCCL.search(_text([container]))):
             found = f"is {spelled(value)}" if where.endswith("]") else f"sets {name} to {spelled(value)}"
             remedy = "Remove the variable, or the request"
             yield Violation(where, f"{found}, and {why}", "NCCL then uses plain TCP", remedy)
@@ -198,7 +242,7 @@ def _may_have_a_network(pod: Pod, containers: list[Container], settings: Setting
         return True
     if any(one.is_privileged or one.unknown_classes for one in containers):
         return True
-    if any(_DEVICES.fullmatch(volume.host_path) for volume in pod.volumes):
+    if any(_DEVICES.fullmatch(volume.host_path) for volume in pod.volumes) or pod.annotations.get(_INJECTED) == "true":
         return True
     naming = NETWORKS.union([one.annotation for one in settings.table.values() if one.annotation])
     if any(key in naming or key.startswith((*DEVICE_KEYS, *PATH_KEYS)) for key in pod.annotations):
@@ -207,7 +251,7 @@ def _may_have_a_network(pod: Pod, containers: list[Container], settings: Setting
 
 
 def _not_requested(
-    pod: Pod, container: Container, known: Sequence[str], settings: Settings, facts: Facts
+    pod: Pod, containers: list[Container], known: Sequence[str], settings: Settings, facts: Facts
 ) -> Iterator[Violation]:
     """The first network that all existing nodes with room offer, if none has the GPUs of two such pods."""
     if [*pod.gpus] != [GPU]:
@@ -221,14 +265,24 @@ def _not_requested(
     number = sum([one.count for one in nodes])
     if not number or any(share.fault or share.part(GPU) < 1 for share in [share_of(one.labels) for one in nodes]):
         return
+    if not _are_joined(pod, containers):
+        return
     name, fabric = next(iter(fabrics.items()))
     node = "node" if all(one.count for one in nodes) else "node of today"
     found = f"requests no {name}, which every {node} that the pod could run on offers ({counted(number, 'node')})"
-    where, remedy = f"{container.path}.resources", "Request it in limits"
+    where, remedy = f"{containers[0].path}.resources", "Request it in limits"
     if fabric.annotation:
         where, remedy = "metadata.annotations", f"Name its networks in {fabric.annotation}"
     why = "without it NCCL uses plain TCP over the pod network"
     yield Violation(where, found, why, remedy, follows_nodes=True, softens_on_update=True)
+
+
+def _text(containers: Sequence[Container]) -> str:
+    """What containers say: images, variables with their values, and words."""
+    words: list[str] = []
+    for one in containers:
+        words += [one.image, *[f"{name}={value}" for name, value in one.env], *one.words]
+    return " ".join(words)
 
 
 def _uses_nccl(pod: Pod, containers: list[Container]) -> bool:
@@ -236,11 +290,43 @@ def _uses_nccl(pod: Pod, containers: list[Container]) -> bool:
 
     Pods with one GPU, and workers of Ray, often work on parts of their own, unless their words say otherwise.
     """
-    if any(value == "1" and name in _ONE_NODE for one in containers for name, value in one.env):
+    if [1 for one in containers for name, value in one.env if value == "1" and name in _ONE_NODE]:
         return False
+    if pod.owner_kind in WITHOUT_COLLECTIVES or _WITHOUT_NCCL.search(_text(containers)):
+        return False
+    if pod.gpu_count >= 2 and RAY not in pod.labels and pod.owner_kind != "RayCluster":
+        return True
     words = " ".join([f"{one.image} {' '.join((*one.env_names, *one.words))}" for one in containers])
-    may_be_alone = pod.gpu_count < 2 or RAY in pod.labels or pod.owner_kind == "RayCluster"
-    return not _WITHOUT_NCCL.search(words) and not (may_be_alone and _DISTRIBUTED.search(words) is None)
+    return _DISTRIBUTED.search(words) is not None
+
+
+def _are_joined(pod: Pod, containers: list[Container]) -> bool:
+    """Whether the pods of a job run one program, and not each a part or a copy of its own.
+
+    Operators of training join the pods of their jobs. Other labels are no proof, least of all on a pod by itself, whose
+    job may have no other pod.
+    """
+    marks, words = {**pod.annotations, **pod.labels}, " ".join([word for one in containers for word in one.words])
+    env = [entry for one in containers for entry in one.env]
+    said = " ".join([*[name for name, _ in env], words])
+    is_on_one = _TORCHRUN.search(words) is not None and "nnodes" not in said.casefold()
+    is_joined = not is_on_one and _JOINED.search(said) is not None
+    is_by_itself = not is_joined and _BY_ITSELF.search(_text(containers)) is not None
+    if LEADER_WORKER_SET in marks:
+        return not is_by_itself and (not marks[LEADER_WORKER_SET] or _is_several(marks.get(GROUP_SIZE)))
+    values = [marks[name] for name in _BY_LABEL if name in marks]
+    if not values or not marks.keys().isdisjoint((ONE_PROGRAM, TRAINING, RAY)):
+        return True
+    if any(values):
+        ranks = "WORLD_SIZE", str(pod.gpu_count)
+        sizes = [value for name, value in env if name in _ONE_NODE and (name, value) != ranks]
+        is_large = _SEVERAL.search(words) is not None or any(map(_is_several, sizes))
+        return is_large or (is_joined and _is_several(marks.get(_JOBS)))
+    return is_joined or (not is_by_itself and (not words or _TRAINING.search(words) is not None))
+
+
+def _is_several(value: str | None) -> bool:
+    return (number_in(value) or 0) > 1
 
 
 _POD = """\

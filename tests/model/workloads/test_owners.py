@@ -21,6 +21,7 @@ OWNERS = {
     ("argoproj.io", "Rollout"): "ReplicaSet",
     ("argoproj.io", "Experiment"): "ReplicaSet",
     ("kubeflow.org", "Notebook"): "StatefulSet",
+    **{("kubeflow.org", kind): kind for kind in ("MXJob", "TFJob", "XGBoostJob")},
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "StatefulSet",
     ("disaggregatedset.x-k8s.io", "DisaggregatedSet"): "StatefulSet",
 }

@@ -16,7 +16,6 @@ from webhook.model.workloads.kubeflow import with_runtime
 
 GROUPS = {
     "batch.volcano.sh",
-    "disaggregatedset.x-k8s.io",
     "flow.volcano.sh",
     "jobset.x-k8s.io",
     "kubeflow.org",
@@ -26,7 +25,15 @@ GROUPS = {
 }
 NCCL = policy({"ncclEnv": {"env": {"NCCL_DEBUG": "WARN"}}})
 TEMPLATE = {"spec": {"containers": [{"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}}
-OTHERS = ("Job", "CronJob", "LLMInferenceService", "LLMInferenceServiceConfig", "NIMService", "NIMPipeline")
+OTHERS = (
+    "DisaggregatedSet",
+    "Job",
+    "CronJob",
+    "LLMInferenceService",
+    "LLMInferenceServiceConfig",
+    "NIMService",
+    "NIMPipeline",
+)
 """Kinds of which it depends on the object."""
 
 
@@ -65,6 +72,7 @@ def test_the_labels_of_the_author_are_kept(metadata: Any) -> None:
     assert template.pod["metadata"] == metadata, "the object is not changed"
 
 
+ROLES = {size: {"size": size, "workerTemplate": TEMPLATE} for size in (2, 1)} | {0: {"workerTemplate": TEMPLATE}}
 RUNNER = {"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}
 
 
@@ -82,6 +90,11 @@ RUNNER = {"name": "a", "image": "a", "resources": {"limits": {"nvidia.com/gpu": 
             "apps.nvidia.com/v1alpha1 NIMService",
             {"resources": RUNNER["resources"], "multiNode": {"parallelism": {"pipeline": 2}}},
             [True],
+        ),
+        "roles of groups, and of pods by themselves": (
+            "disaggregatedset.x-k8s.io/v1 DisaggregatedSet",
+            {"roles": [{"name": str(size), "spec": {"leaderWorkerTemplate": group}} for size, group in ROLES.items()]},
+            [True, False, False],
         ),
         "OME": ("ome.io/v1beta1 InferenceService", {"engine": {"runner": RUNNER}}, [False]),
         "OME's groups": (

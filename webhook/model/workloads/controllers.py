@@ -33,8 +33,10 @@ TRAINING = "training.kubeflow.org/job-name"
 VOLCANO = "volcano.sh/job-name"
 
 _NAMES = frozenset({INDEX, JOB_SET, RAY, TRAINING, VOLCANO})
-_GROUP_SIZE = "leaderworkerset.sigs.k8s.io/size"
-_OWNERS = frozenset({"JAXJob", "MPIJob", "MXJob", "PaddleJob", "PyTorchJob", "RayCluster", "TFJob", "XGBoostJob"})
+GROUP_SIZE = "leaderworkerset.sigs.k8s.io/size"
+WITHOUT_COLLECTIVES = frozenset({"MXJob", "TFJob", "XGBoostJob"})
+"""Training jobs whose pods talk to parameter servers or trackers over TCP."""
+_OWNERS = frozenset({"JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "RayCluster"}) | WITHOUT_COLLECTIVES
 
 IN_A_GROUP = MappingProxyType({LEADER_WORKER_SET: ""})
 """The label of pods in a LeaderWorkerSet, for templates of operators that make LeaderWorkerSets."""
@@ -54,7 +56,7 @@ def may_span_nodes(pod: Pod) -> bool:
     """Whether the pod belongs to a job that may run on several nodes."""
     if pod.owner_kind in _OWNERS or not (_NAMES.isdisjoint(pod.labels) and _NAMES.isdisjoint(pod.annotations)):
         return True
-    return LEADER_WORKER_SET in pod.labels and pod.annotations.get(_GROUP_SIZE) != "1"
+    return LEADER_WORKER_SET in pod.labels and pod.annotations.get(GROUP_SIZE) != "1"
 
 
 PERHAPS_A_PART = MappingProxyType({"(perhaps a part of a group)": ""})
@@ -87,7 +89,6 @@ _OF_GROUPS = {
     "trainer.kubeflow.org": JOB_SET,
     "jobset.x-k8s.io": JOB_SET,
     "leaderworkerset.x-k8s.io": LEADER_WORKER_SET,
-    "disaggregatedset.x-k8s.io": LEADER_WORKER_SET,
     "ray.io": RAY,
     "batch.volcano.sh": VOLCANO,
     "flow.volcano.sh": VOLCANO,
@@ -96,16 +97,23 @@ _OF_GROUPS = {
 _WITHOUT_LABELS = ("grove.io/", "workloads.x-k8s.io/")
 """API groups whose pods may work together without a label of these."""
 _ALONE = frozenset({"Notebook"})
+ONE_PROGRAM = "(one program on all nodes)"
+"""The mark of templates of Kubeflow's Trainer, which tells each process of the others (pkg/runtime/framework/plugins of
+kubeflow/trainer). It is no label that a pod can have."""
 
 
 def labelled(raw: Mapping[str, Any], templates: Iterable[Template]) -> Iterator[Template]:
     """The templates of an object with the label that its controller adds."""
-    name = _label(raw, str(raw.get("apiVersion")).rpartition("/")[0], str(raw.get("kind")))
+    group, kind = str(raw.get("apiVersion")).rpartition("/")[0], str(raw.get("kind"))
+    name = _label(raw, group, kind)
     for template in templates:
         labels = {name: ""} | (dict([_MPI]) if raw.get("apiVersion") == "kubeflow.org/v2beta1" else {})
+        if group == "trainer.kubeflow.org":
+            labels[ONE_PROGRAM] = ""
         if not name:
             labels = dict(PERHAPS_A_PART) if str(raw.get("apiVersion")).startswith(_WITHOUT_LABELS) else {}
-        yield replace(template, labels={**template.labels, **labels}) if labels else template
+        owner = kind if name == TRAINING and kind in WITHOUT_COLLECTIVES else template.owner_kind
+        yield replace(template, labels={**template.labels, **labels}, owner_kind=owner) if labels else template
 
 
 def _label(raw: Mapping[str, Any], group: str, kind: str) -> str:

@@ -34,6 +34,7 @@ from dataclasses import replace
 from typing import Any
 
 from webhook.model.json_parts import entries, listed, mapped, named, part
+from webhook.model.workloads.controllers import IN_A_GROUP
 from webhook.model.workloads.template import (
     MOST_PODS,
     Template,
@@ -60,7 +61,9 @@ def disaggregated_set(raw: Mapping[str, Any]) -> Iterator[Template]:
         is_scaled_elsewhere = part(role, "scaling", "mode") == "External"
         times = None if is_scaled_elsewhere else slices
         for template in leader_worker_set(mapped(role, "spec"), f"{where}.spec", times):
-            yield replace(template, group=f"{name} {template.group}".rstrip())
+            is_alone = count_of(part(role, "spec", "leaderWorkerTemplate", "size"), 1) == 1
+            labels = template.labels if is_alone else IN_A_GROUP
+            yield replace(template, group=f"{name} {template.group}".rstrip(), labels=labels)
 
 
 def leader_worker_set(spec: Mapping[str, Any], where: str, slices: int | None = 1) -> Iterator[Template]:
