@@ -78,7 +78,7 @@ _DISTRIBUTED = pattern(r"MASTER_ADDR|torchrun|torch[.]distributed|deepspeed|horo
 _JOINED = pattern(
     r"(master|coordinator|dist[-_]init)[-_]addr|nnodes|num[-_](nodes|machines)|rdzv|hostfile|multi-node-serving"
     r"|ray start|executor[-_]backend[= ]ray|ray[-_](address|init|size)"
-    r"|(mpirun|mpiexec|horovodrun)\b.{0,400}\s((?-i:-H)|--?hosts?)[= ](?!['\"]?localhost)",
+    r"|(mpirun|mpiexec|horovodrun)\b.{0,150}\s((?-i:-H)|--?hosts?)[= ](?!['\"]?localhost)",
     IGNORECASE | DOTALL,
 )
 """Words by which processes of several pods find each other."""

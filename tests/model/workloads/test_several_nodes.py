@@ -190,3 +190,14 @@ def test_in_an_unknown_kind_the_object_inside_of_it_tells(inside: dict[str, Any]
     """An Experiment of Katib is in the group of training jobs, and makes any kind of job."""
     raw = {"apiVersion": "kubeflow.org/v1beta1", "kind": "Experiment", "spec": {"trialTemplate": inside}}
     assert [may_span_nodes(pod_from_raw(one.made)) for one in templates_of(raw)] == [expected]
+
+
+@pytest.mark.parametrize("where", [(), ("prefill",)])
+def test_an_llm_service_gives_its_annotations_and_labels_to_its_pods(where: tuple[str, ...]) -> None:
+    workload = {"template": SERVED, "worker": SERVED, "annotations": {"a": "b"}, "labels": {"c": "d"}}
+    raw = {"apiVersion": "serving.kserve.io/v1alpha2", "kind": "LLMInferenceService", "metadata": {"name": "a"}}
+    leader, worker = templates_of({**raw, "spec": dict.fromkeys(where, workload) or workload})
+    for one in (leader, worker):
+        assert one.made["metadata"]["annotations"] == {"a": "b"}
+        assert one.made["metadata"]["labels"].items() >= {"c": "d"}.items()
+        assert one.place("metadata.annotations") == ".".join(("spec", *where, "annotations"))
