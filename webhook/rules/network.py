@@ -103,8 +103,7 @@ _PLUGINS = frozenset({"NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_PLUGIN_P2P"})
 """Variables that choose who sends data for NCCL, so that other variables may not matter."""
 _BESIDE_NCCL = pattern(r"UC[CX]_|NVSHMEM|NIXL|mooncake|deep_?ep|LMCACHE|pplx|gdrcopy", IGNORECASE)
 """Words of other libraries that may use the network in the place of NCCL."""
-_INJECTED = "rdma.ome.io/auto-inject"
-"""The annotation by which OME adds the devices of the node, and what they need (pkg/webhook/admission/pod)."""
+_INJECTED = "rdma.ome.io/auto-inject"  # OME adds the devices of the node (pkg/webhook/admission/pod/rdma_injector.go)
 _LOCKING = frozenset({"IPC_LOCK", "CAP_IPC_LOCK", "ALL"})
 """Capabilities with which a container may lock any amount of memory."""
 

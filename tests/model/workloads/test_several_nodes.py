@@ -162,10 +162,19 @@ def test_what_another_object_completes_is_marked(api: str, spec: Any, expected: 
     assert {is_completed_elsewhere(pod_from_raw(one.made)) for one in found} == {expected}
 
 
-def test_a_train_job_with_its_runtime_is_complete() -> None:
-    raw = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": {"runtimeRef": {"name": "a"}}}
+@each(
+    "patches, expected",
+    {
+        "none": ({}, False),
+        "of its node": ({"podTemplateOverrides": [{"targetJobs": [{"name": "node"}], "metadata": {}}]}, True),
+        "of others": ({"podTemplateOverrides": [{"targetJobs": [{"name": "launcher"}], "spec": {}}]}, False),
+    },
+)
+def test_a_train_job_with_its_runtime_is_complete_where_nothing_patches_it(patches: Any, expected: bool) -> None:
+    spec = {"runtimeRef": {"name": "a"}, **patches}
+    raw = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "spec": spec}
     (one,) = templates_of(with_runtime(raw, "", lambda *_: RUNTIME))
-    assert tuple(ask(pod_from_raw(one.made)) for ask in (may_span_nodes, is_completed_elsewhere)) == (True, False)
+    assert tuple(ask(pod_from_raw(one.made)) for ask in (may_span_nodes, is_completed_elsewhere)) == (True, expected)
 
 
 JOB = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": TEMPLATE}}

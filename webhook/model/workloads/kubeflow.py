@@ -123,7 +123,9 @@ def _job_of_runtime(
     spec = _overridden(spec, elsewhere, raw, name)
     place = f"spec.runtimeRef[{short(text(runtime, 'metadata', 'name'))}]"
     pod = {"metadata": mapped(template, "metadata"), "spec": spec}
-    yield Template(pod, place, "trainer" if is_trainer else name, pods, elsewhere=elsewhere, told=told)
+    made = Template(pod, place, "trainer" if is_trainer else name, pods, elsewhere=elsewhere, told=told)
+    is_patched = any(_overrides(raw, name))  # with more, maybe, than _overridden reads
+    yield from completed([made]) if is_patched else [made]
 
 
 def _resources(base: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
