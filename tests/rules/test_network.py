@@ -178,7 +178,7 @@ def test_pods_of_jobs_that_may_work_alone_count_where_their_words_join_them(labe
         "a PyTorchJob": (template("torchrun train.py", TRAINING), True),
         "workers of an MPIJob": (template("/usr/sbin/sshd -De", TRAINING), True),
         "a group": (template("sglang serve --nnodes 2", LEADER_WORKER_SET), True),
-        "a group of the image's program": (template("", LEADER_WORKER_SET), True),
+        "a group of the image's program": (template("", LEADER_WORKER_SET, image="example.com/vllm:1"), True),
         "a group of copies": (template("torchrun run.py", LEADER_WORKER_SET), False),
         "a group of servers": (template("vllm serve m", LEADER_WORKER_SET), False),
         "ranks of vLLM": (template("ray start && vllm serve m --data-parallel-size 2", LEADER_WORKER_SET), False),

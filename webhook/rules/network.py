@@ -312,7 +312,7 @@ def _are_joined(pod: Pod, containers: list[Container]) -> bool:
     is_joined = not is_on_one and _JOINED.search(said) is not None
     is_by_itself = not is_joined and _BY_ITSELF.search(_text(containers)) is not None
     if LEADER_WORKER_SET in marks:
-        return not is_by_itself and (not marks[LEADER_WORKER_SET] or _is_several(marks.get(GROUP_SIZE)))
+        return not (words and is_by_itself) and (not marks[LEADER_WORKER_SET] or _is_several(marks.get(GROUP_SIZE)))
     values = [marks[name] for name in _BY_LABEL if name in marks]
     if not values or not marks.keys().isdisjoint((ONE_PROGRAM, TRAINING, RAY)):
         return True
