@@ -149,6 +149,7 @@ RAY = (
 )
 SERVED = "python3 -m vllm.entrypoints.openai.api_server --model m"
 FOUR_STAGES = f"{RAY}; {SERVED} --tensor-parallel-size 8 --pipeline_parallel_size 4"
+FRACTIONS, H100 = {"limits": {"volcano.sh/vgpu-number": 8}}, {"limits": {"example.com/h100": 8}}
 JOINS = "sh: bash multi-node-serving.sh worker --ray_address=$(LWS_LEADER_ADDRESS)"
 
 
@@ -209,6 +210,30 @@ JOINS = "sh: bash multi-node-serving.sh worker --ray_address=$(LWS_LEADER_ADDRES
             2,
             None,
         ),
+        "workers with parts of GPUs": (
+            running(8, "vllm serve m -tp 16"),
+            running(0, JOINS, resources=FRACTIONS),
+            2,
+            None,
+        ),
+        "workers with what may be GPUs": (
+            running(8, "vllm serve m -tp 16"),
+            running(0, JOINS, resources=H100),
+            2,
+            None,
+        ),
+        "by a variable of the script": (
+            running(8, "sh: ray start --head; vllm serve m -tp 8 -pp $LWS_GROUP_SIZE"),
+            running(8, JOINS),
+            2,
+            None,
+        ),
+        "a variable that says it": (
+            None,
+            running(4, "image:ghcr.io/huggingface/text-generation-inference:3.3", {"NUM_SHARD": "16"}),
+            2,
+            "env[NUM_SHARD]: NUM_SHARD 16 needs 16 GPUs",
+        ),
         "a size that is filled in later": (None, running(8, "vllm serve m -tp 32"), "{{size}}", None),
     },
 )
@@ -222,8 +247,27 @@ def test_a_server_is_compared_with_the_gpus_of_its_leader_worker_set(leader, wor
     said = [str(it) for one in engine.template_outcomes(raw, "team", warned, ClusterFacts()) for it in one.findings]
     assert len(said) == (found is not None), said
     assert found is None or found in said[0]
-    told = engine.validate_workload(raw, "team", warned, ClusterFacts()).findings
-    assert len(told) == len(said)
+    assert len(engine.validate_workload(raw, "team", warned, ClusterFacts()).findings) == len(said)
+
+
+def test_a_group_that_was_too_small_before_is_no_new_finding():
+    def of(size):
+        template = {"spec": pod(running(8, "vllm serve m -tp 32"))["spec"]}
+        raw = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
+        return {**raw, "spec": {"leaderWorkerTemplate": {"size": size, "workerTemplate": template}}}
+
+    warned = policy({"processes": {"mode": "warn"}})
+    found = [engine.validate_workload(of(3), "team", warned, ClusterFacts(), old=of(old)).findings for old in (2, 4)]
+    assert list(map(len, found)) == [0, 1]
+
+
+def test_a_leader_may_use_the_cluster_of_a_sidecar():
+    ray = {**running(0, "sh: ray start --address=head:6379 --block"), "name": "ray"}
+    template = {"spec": pod(running(8, "vllm serve m -tp 32"), ray)["spec"]}
+    raw = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
+    raw["spec"] = {"leaderWorkerTemplate": {"size": 2, "workerTemplate": template}}
+    outcomes = engine.template_outcomes(raw, "team", policy({"processes": {"mode": "warn"}}), ClusterFacts())
+    assert [it for one in outcomes for it in one.findings] == []
 
 
 @each(

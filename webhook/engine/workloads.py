@@ -99,7 +99,7 @@ def template_outcomes(  # noqa: PLR0913  # all that decides
             outcomes.append(_judge(raw, template, context))
         except ShapeError as error:
             raise error.at(template.place) from None
-    outcomes = _in_groups(raw, _without_groups(raw, outcomes, policy), context)
+    outcomes = _without_groups(raw, outcomes, policy)
     found = _unread(raw, [one.template for one in outcomes], policy)
     unread = [TemplateOutcome(Template({}, one.field), others=(one,)) for one in found]
     for told_of in _together(raw, outcomes, context):
@@ -170,7 +170,6 @@ def _findings(raw: Mapping[str, Any], context: _Context) -> Iterator[_Found]:
     else:
         found += [_Found(KEY, finding) for finding in _unread(raw, templates, context.policy)]
     judged = _without_groups(raw, [one for one in found if isinstance(one, TemplateOutcome)], context.policy)
-    judged = _in_groups(raw, judged, context)
     rest = iter(judged)
     for one in found:
         yield from [one] if isinstance(one, _Found) else _placed(next(rest))
@@ -192,28 +191,22 @@ def _without_groups(raw: Mapping[str, Any], judged: list[TemplateOutcome], polic
     return [replace(one, in_pod=tuple([it for it in one.in_pod if it.rule not in of_groups])) for one in judged]
 
 
-def _in_groups(raw: Mapping[str, Any], judged: list[TemplateOutcome], context: _Context) -> list[TemplateOutcome]:
-    """The outcomes with what is wrong with the pods of a group of a LeaderWorkerSet together, where all are known."""
+def _in_groups(raw: Mapping[str, Any], judged: Sequence[TemplateOutcome], context: _Context) -> Iterator[Told]:
+    """What is wrong with the pods of a group of a LeaderWorkerSet together, where all of them are known."""
     groups = count_of(part(raw, "spec", "replicas"), 1) if raw.get("kind") == "LeaderWorkerSet" else None
     members = [(one.pod, one.template.pods // groups) for one in judged if groups and one.pod and one.template.pods]
     if not members or sum(count for _, count in members) != part(raw, "spec", "leaderWorkerTemplate", "size"):
-        return judged
-    outcomes = []
+        return
     for one in judged:
         policy = context.held(partial(subject_of_template, raw, one.template)).policy
-        found = [
-            finding
-            for active in policy.rules
-            if one.pod is not None and active.rule.validate_in_group is not None
-            for finding in findings_of(
-                active,
-                active.rule.validate_in_group(one.pod, members, active.settings, facts_under(policy, context.facts)),
-                one.pod,
-            )
-            if not one.template.is_unknown(finding.field)
-        ]
-        outcomes.append(replace(one, in_pod=(*one.in_pod, *_of_all(policy, found))) if found else one)
-    return outcomes
+        facts = facts_under(policy, context.facts)
+        for active in policy.rules:
+            if active.rule.validate_in_group is not None and one.pod is not None:
+                found = active.rule.validate_in_group(one.pod, members, active.settings, facts)
+                for finding in _of_all(policy, findings_of(active, found, one.pod)):
+                    if not one.template.is_unknown(finding.field):
+                        placed = replace(finding, field=one.template.place(finding.field), about=one.about)
+                        yield Told(one, (finding.rule, placed.field), placed)
 
 
 def _placed(outcome: TemplateOutcome) -> Iterator[_Found]:
@@ -222,8 +215,9 @@ def _placed(outcome: TemplateOutcome) -> Iterator[_Found]:
 
 
 def _together(raw: Mapping[str, Any], judged: Sequence[TemplateOutcome], context: _Context) -> Iterator[Told]:
+    yield from _in_groups(raw, judged, context)
     policy, facts = context.policy, facts_under(context.policy, context.facts)
-    return findings_together(
+    yield from findings_together(
         raw, judged, namespace=context.namespace, policy=policy, facts=facts, around=context.around
     )
 

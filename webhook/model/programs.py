@@ -1,7 +1,7 @@
 """What the command of a container runs, as far as its words are certain to say."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -57,7 +57,7 @@ MANY = "\0"
 """Marks a word of a script that may become several words, or none, such as $ARGS without quotes."""
 LONGEST_LITERAL = 10_000
 """Characters of words that are read as a shell reads them."""
-_COMPUTED = re.compile(r"<<|\$\(|`")
+_COMPUTED = re.compile(r"<<|\$\(|`|\r|[^\s\\]\\\n\S")
 _WORD = re.compile(
     r"(?P<blank>[ \t\r]+|\\\r?\n|(?<![^\s;&|])#[^\n]*)"
     r"|(?P<redirect>((?<![^\s;&|])[0-9]+)?(>>|>\||[<>])(?P<copied>&[0-9-]+)?|&>>?)|(?P<end>&&|\|\||\|&|[;&|\n])"
@@ -66,7 +66,10 @@ _WORD = re.compile(
 )
 _ESCAPED, _SEVERAL = re.compile(r"\\([\"\\$])"), re.compile(r"\$\{?[@*]|\[[@*]\]")
 _CONDITIONS = _GRAMMAR | {"for", "case", "select", "function", "{", "}", "!", "[", "[[", "test", "eval", "alias"}
-_SETTING = frozenset({"export", "unset", "declare", "read", "local"})
+_SETTING = frozenset({"export", "unset", "declare", "typeset", "readonly", "read", "local", "printf", "mapfile"})
+_PIPES = ("|", "|&")
+_NAMED, _PLAIN = re.compile(r"(?<!\\)\$(?:(\w+)|\{(\w+)\})"), re.compile(r"[\w./:@%+,-]+")
+_ASSIGNED = re.compile(r"\b(\w+)\+?=|\b(?:for|unset|read|printf|mapfile|getopts)\b(?:\s+-\w+)*\s+(\w+)")
 _PREFIXES = frozenset({"exec", "time", "nohup", "env", "tini", "dumb-init", "--"})
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 _PYTHONS_OPTIONS = frozenset({"-u", "-O", "-B", "-s", "-E", "-I"})
@@ -77,13 +80,14 @@ _LONGEST_VALUE = 1_000
 class Literal(NamedTuple):
     """What a command certainly runs: `programs` with their arguments, and the variables that its script sets.
 
-    A `python -m` comes first whatever Python is called. A value in `sets` that is not certain has `MANY` in it.
-    `active` are the programs that may use a GPU.
+    A `python -m` comes first whatever Python is called. `sets` are the variables that may be set, `active` the programs
+    that may use a GPU, and `given` the variables with which the first of these certainly starts.
     """
 
     programs: Sequence[Sequence[str]] = ()
-    sets: Mapping[str, str] = MappingProxyType({})
+    sets: Set[str] = frozenset()
     active: Sequence[Sequence[str]] = ()
+    given: Mapping[str, str] = MappingProxyType({})
 
 
 def literal(words: Sequence[str], env: Mapping[str, str | None]) -> Literal:
@@ -102,7 +106,7 @@ def literal(words: Sequence[str], env: Mapping[str, str | None]) -> Literal:
         return Literal()
     if _name(words[0]) not in _SHELLS:
         program, own = _program(words)
-        return Literal([program], own, [program]) if program else Literal()
+        return Literal([program], own.keys(), [program], own) if program else Literal()
     at = 1
     while words[at:] and words[at][:1] == "-" and "c" not in words[at]:
         at += 2 if words[at].endswith("o") else 1
@@ -111,35 +115,40 @@ def literal(words: Sequence[str], env: Mapping[str, str | None]) -> Literal:
     if not script or _COMPUTED.search(script):
         return Literal()
     programs: list[list[str]] = []
-    sets: dict[str, str] = {}
+    active: list[list[str]] = []
+    sets, given = set[str](), dict[str, str]()
     is_tested = fails = may_have_run = False
-    for before, command in _commands(script):
+    for before, command, after in _commands(script, env):
         program, own = _program(command)
         name = program[0] if program else ""
-        is_active, is_in_list = bool(name) and name not in _BESIDE, before in ("&&", "|", "|&")
+        is_active, is_in_list = bool(name) and name not in _BESIDE, before in ("&&", *_PIPES)
         fails, is_tested = before == "||" or (fails and is_in_list), is_tested and is_in_list
-        is_only_perhaps = is_active and (fails or (may_have_run and not is_tested))
+        is_only_perhaps = is_active and (fails or (may_have_run and not is_in_list))
         if not command or name in _CONDITIONS or is_only_perhaps or _runs_unknown(program):
             return Literal()
+        if is_active and not active:
+            given = {} if name.startswith("-") else {**given, **own}
+        elif not (active or fails or is_tested or before in _PIPES or after in (*_PIPES, "&")) and name == "export":
+            given |= {one: MANY if one in sets or program[1].startswith("-") else own[one] for one in own}
+        sets |= own.keys()
         if fails:
             continue
-        sets |= {name: value if name not in sets else MANY for name, value in own.items()}
         programs += [program] if program else []
+        active += [program] if is_active else []
         is_end = name == "exit" or command[0] == "exec"
-        may_have_run |= is_tested and (is_active or is_end)
-        if (is_end and not is_tested) or _waits_forever(program):
+        may_have_run |= before == "&&" and (is_active or is_end)
+        if (is_end and before != "&&") or _waits_forever(program):
             break
         is_tested |= bool(name) and name not in _SUCCEEDING
-    return Literal(programs, sets, [one for one in programs if one[0] not in _BESIDE])
+    return Literal(programs, sets, active, given)
 
 
 def _runs_unknown(program: Sequence[str]) -> bool:
     """Whether a script goes on in another file, or sets variables that it does not name."""
     if not program or program[0] not in (*_SETTING, *_SOURCING):
         return False
-    return any("$" in word.partition("=")[0] for word in program) or (
-        program[0] in _SOURCING and not program[-1].endswith("/activate")
-    )
+    is_known = program[0] not in _SOURCING or " ".join(program[1:2]).endswith(("activate", "/conda.sh"))
+    return not is_known or any("$" in word.partition("=")[0] for word in program)
 
 
 def _waits_forever(program: Sequence[str]) -> bool:
@@ -156,19 +165,24 @@ def _with_variables(word: str, env: Mapping[str, str | None]) -> str:
     return _VARIABLE.sub(value, word) if "$" in word else word
 
 
-def _commands(script: str) -> Iterator[tuple[str, list[str]]]:
-    """The words of each command of a script, after what stands before it; no words where they are not certain."""
+def _commands(script: str, env: Mapping[str, str | None]) -> Iterator[tuple[str, list[str], str]]:
+    """What stands before each command of a script, its words, and what stands after it.
+
+    Words have the variables of `env` that the script leaves alone. No words: they are not certain.
+    """
+    own = {one for found in _ASSIGNED.finditer(script) for one in found.groups()}
+    known = {name: value for name, value in env.items() if value and name not in own and _PLAIN.fullmatch(value)}
     words: list[str] = []
     word: str | None = None
     skips = False
     before, at = ";", 0
     for found in _WORD.finditer(f"{script}\n"):
         if found.start() != at:
-            yield "", []
+            yield "", [], ""
             return
         at, kind = found.end(), found.lastgroup
         if kind not in ("blank", "redirect", "end"):
-            word = (word or "") + _piece(kind, found)
+            word = (word or "") + _piece(kind, found, known)
             continue
         if word is not None:
             words += [] if skips else [word]
@@ -177,18 +191,20 @@ def _commands(script: str) -> Iterator[tuple[str, list[str]]]:
             skips = not found["copied"]
         elif kind == "end":
             if words:
-                yield before, words
+                yield before, words, found[0]
             before = found[0] if words or found[0] != "\n" else before
             words, skips = [], False
     if at != len(script) + 1:
-        yield "", []
+        yield "", [], ""
 
 
-def _piece(kind: str | None, found: re.Match[str]) -> str:
-    if kind == "double":
-        text = _ESCAPED.sub(r"\1", found["double"])
-        return text + MANY if _SEVERAL.search(text) else text
+def _piece(kind: str | None, found: re.Match[str], known: Mapping[str, str]) -> str:
     text = found[kind or 0]
+    if kind in ("double", "plain") and "$" in text:
+        text = _NAMED.sub(lambda named: known.get(named[1] or named[2], named[0]), text)
+    if kind == "double":
+        text = _ESCAPED.sub(r"\1", text)
+        return text + MANY if _SEVERAL.search(text) else text
     return text + MANY if kind == "plain" and any(one in text for one in "$*?{") and text not in "{}" else text
 
 
@@ -219,11 +235,14 @@ _BESIDE = (
     _HARMLESS
     | _SETTING
     | _INSTALLERS
-    | {"apt-get", "cat", "cd", "cp", "git", "mkdir", "nvidia-smi", "source", ".", "tee", "wait"}
+    | {"apt-get", "aws", "cat", "cd", "chmod", "cp", "curl", "df", "free", "gcloud", "git", "gsutil", "hf"}
+    | {"huggingface-cli", "id", "ldconfig", "ln", "mkdir", "mv", "nvidia-smi", "rm", "source", ".", "sysctl", "tar"}
+    | {"tee", "touch", "ulimit", "unzip", "wait", "wget", "which"}
 )
 """Programs that leave GPUs alone."""
 _SOURCING = ("source", ".")
-_SUCCEEDING = (_BESIDE | {"ray"}) - {"false", "hostname", "ls", "nvidia-smi", "test", "["}
+_TESTED = frozenset({"curl", "df", "false", "free", "hostname", "id", "ls", "nvidia-smi", "test", "which", "["})
+_SUCCEEDING = (_BESIDE | {"ray"}) - _TESTED
 """Programs that nobody runs to see whether they fail."""
 _INTERACTIVE = frozenset({"sshd", "code-server", "start-notebook.sh"})
 _PYTHON = re.compile(r"python[0-9.]*")

@@ -79,7 +79,14 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
             are = "is" if len(lacked) == 1 else "are"
             yield Advice(where, f"{', '.join(lacked)} {are} not injected, because {why}", remedy)
     for container in containers:
-        missing = [name for name in sorted(env) if not container.sets_env(name)]
+        missing = []
+        for name in [name for name in sorted(env) if not container.sets_env(name)]:
+            if name in SWITCHES and (network := turned_off(container, name, env[name])):
+                why = f"the container requests {network}, which NCCL does not use with {env[name]}"
+                remedy = "Set it in env if the container wants it nevertheless"
+                yield Advice(f"{container.path}.resources", f"{name} is not injected, because {why}", remedy)
+            else:
+                missing.append(name)
         unsure = [] if settings.also_with_env_from else [name for name in missing if container.may_take_env(name)]
         if unsure:
             are, them = ("is", "it") if len(unsure) == 1 else ("are", "them")
@@ -89,13 +96,7 @@ def mutate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[AddEnv | Advi
                 f"Set {them} in env, or ask the platform team for alsoWithEnvFrom",
             )
         for name in missing:
-            if name in SWITCHES and (network := turned_off(container, name, env[name])):
-                why = f"the container requests {network}, which NCCL does not use with {env[name]}"
-                found = f"{name} is not injected, because {why}"
-                yield Advice(
-                    f"{container.path}.resources", found, "Set it in env if the container wants it nevertheless"
-                )
-            elif name not in unsure:
+            if name not in unsure:
                 yield AddEnv(container, name, env[name])
 
 

@@ -208,7 +208,7 @@ def _unusable(pod: Pod, container: Container, resource: str, fabric: Fabric) -> 
         value, where, others = variables.get(name), f"{container.path}.env[{name}]", _PLUGINS - {name}
         if name in words:
             ran = literal(container.words if container.command else (), variables)
-            value = ran.sets.get(name) if len(ran.active) == words.count(name) == 1 else None
+            value = ran.given.get(name) if len(ran.active) == words.count(name) == 1 else None
             where = f"{container.path}.{'args' if name in ' '.join(container.args) else 'command'}"
         if not fabric.is_off(name, value):
             continue

@@ -106,10 +106,12 @@ _IMAGE = "<image>"
 """Stands for the program that an image runs. Whatever it is, what its `--tensor-parallel-size` means is known."""
 _PROGRAMS = re.compile("|".join({"tensor.parallel.size", *(re.escape(max(words, key=len)) for words in _BY_WORDS)}))
 _SERVED = re.compile("|".join(name.pattern for one in LAUNCHERS for name in one.images))
-_SHORT = len("--ep")
-"""Characters of the longest flag that is one itself and begins a longer one."""
-_MAY_TAKE_VALUE = re.compile(r"--(?!enable|disable|no-|trust|skip|use)[^=]+$")
-"""A flag that may be followed by its value."""
+_EXACT = frozenset({"--ep", "--tp", "--dp", "--pp", "--cp"})
+"""Flags that are no short forms of longer ones."""
+_TAKES_VALUE = re.compile(
+    r"--([a-z-]*-)?(model|name|path|rank|port|host|addr|address|ip|id|url|key|dir|file|len|seed|dtype|token|tokenizer|init)$"
+)
+"""A flag that is followed by its value."""
 _ON_CPU = re.compile(r"\b(gloo|cpu)\b")
 """Words of scripts whose processes need no GPU each."""
 _SAYS_SHARES = frozenset({"nvidia.com/gpu.product", "cloud.google.com/gke-accelerator", "amd.com/gpu.product-name"})
@@ -169,13 +171,15 @@ def validate_in_group(
     for container in pod.lasting_containers() if sum(count for _, count in group) > 1 else ():
         words = _read(container) if container.gpu_count or container.has_claims else ()
         found = _started(words, container.env, container.env_from, spans=True, together=True) if words else ()
-        for size in [one.size for one in found if one.size is not None]:
-            gpus = _gpus_of_group(group, facts)
+        for one in found if not _joins_ray(found, container, pod) else ():
+            gpus, size = _gpus_of_group(group, facts), one.size
+            if size is None:
+                continue
             if gpus and size.number > gpus:
                 s, it = ("", "them") if len(size.said) > 1 else ("s", "it")
                 needs = f"{' and '.join(size.said)} need{s} {counted(size.number, 'GPU')}"
                 pods = counted(sum(count for _, count in group), "pod")
-                where = f"{container.path}.{'args' if container.args else 'command'}"
+                where = _place(one.row, size, container)
                 remedy = f"Set {it} for {gpus}, or give the group more GPUs"
                 yield Violation(where, f"{needs}, and the {pods} of a group have {gpus} together", "", remedy)
 
@@ -186,7 +190,8 @@ def _gpus_of_group(group: Sequence[tuple[Pod, int]], facts: Facts) -> int:
     for pod, count in group:
         for one in pod.lasting_containers():
             own = _own_gpus(one, pod, facts)
-            if not own and (one.gpu_requests or one.has_claims or _may_see_more(one, pod)):
+            others = any("/" in name or "$" in name for name in {**one.limits, **one.requests})
+            if not own and (others or one.has_claims or _may_see_more(one, pod) or pod.fractions or pod.runtime_class):
                 return 0
             total += own * count
     return total
@@ -368,7 +373,7 @@ def _flags(row: Launcher, arguments: Sequence[str]) -> dict[str, tuple[str, str]
         flag = re.sub("(?<!^)_", "-", spelling).partition(".")[0]
         name = row.names.get(flag)
         if not word.startswith("-"):
-            if MANY in word or (word.startswith("$") and not _MAY_TAKE_VALUE.match(before)):
+            if MANY in word or (word.startswith("$") and not _TAKES_VALUE.match(before)):
                 return None
             if row.script:
                 return found
@@ -388,10 +393,18 @@ def _flags(row: Launcher, arguments: Sequence[str]) -> dict[str, tuple[str, str]
     return found
 
 
+def _place(row: Launcher, size: Size, container: Container) -> str:
+    """Where the size is said."""
+    flag = size.said[0].partition(" ")[0]
+    part = "args" if any(flag in word for word in container.args) else "command"
+    return f"{container.path}.env[{flag}]" if flag == row.env else f"{container.path}.{part}"
+
+
 def _is_short_for(flag: str, row: Launcher) -> bool:
     """Whether argparse may take this for a longer flag that the row has."""
-    is_exact = row.script or not flag.startswith("--") or len(flag) <= _SHORT or flag in row.names
-    return not is_exact and any(one.startswith(flag) for one in row.names)
+    if not flag.startswith("--"):
+        return flag not in row.names and flag[:2] in row.names
+    return not (row.script or flag in _EXACT or flag in row.names) and any(one.startswith(flag) for one in row.names)
 
 
 def _compared(started: Started, gpus: int, container: Container, *, says_shares: bool) -> Iterator[Violation | Advice]:
@@ -403,9 +416,7 @@ def _compared(started: Started, gpus: int, container: Container, *, says_shares:
     )
     if size is None or not (is_more or (is_less and not container.claims)):
         return
-    flag = size.said[0].partition(" ")[0]
-    part = "args" if any(flag in word for word in container.args) else "command"
-    where = f"{container.path}.env[{flag}]" if flag == row.env else f"{container.path}.{part}"
+    where = _place(row, size, container)
     wanted, s = counted(size.number, "GPU"), "" if len(size.said) > 1 else "s"
     does = f"need{s} {wanted}" if row.is_certain else f"{'is' if s else 'are'} for {wanted}"
     does = f"start{s} {size.number} processes" if row.processes else does if is_more else f"use{s} {wanted}"
