@@ -9,7 +9,7 @@ import base64
 import binascii
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -49,15 +49,6 @@ def trust_ends(configurations: Configurations, certificate: x509.Certificate) ->
     ends = [trusted_until(certificate, trusted_by(entry)) for entry in entries(*configurations.values())]
     known = [end for end in ends if end is not None]
     return min(known) if known and len(known) == len(ends) else None
-
-
-def set_bundle(configuration: Json, bundle: Iterable[x509.Certificate]) -> int:
-    """Make every webhook trust exactly the bundle; returns the number of changed webhooks."""
-    wanted = base64.b64encode(join_bundle(tuple(bundle))).decode()
-    wrong = [entry for entry in entries(configuration) if entry.get("clientConfig", {}).get("caBundle") != wanted]
-    for entry in wrong:
-        entry.setdefault("clientConfig", {})["caBundle"] = wanted
-    return len(wrong)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +237,14 @@ class CertificateKeeper:
 
     def _repair(self, configurations: Configurations, material: Material) -> None:
         """Make every webhook of every configuration trust exactly the bundle."""
+        wanted = base64.b64encode(join_bundle(material.bundle)).decode()
         for path, configuration in configurations.items():
-            if configuration is not None and (count := set_bundle(configuration, material.bundle)):
+            wrong = [one for one in entries(configuration) if one.get("clientConfig", {}).get("caBundle") != wanted]
+            for entry in wrong:
+                entry.setdefault("clientConfig", {})["caBundle"] = wanted
+            if configuration is not None and wrong:
                 self._cluster.replace(path, configuration)
-                _log.info("%s: caBundle replaced in %d of its webhooks", path, count)
+                _log.info("%s: caBundle replaced in %d of its webhooks", path, len(wrong))
 
     def _report(self, material: Material, configurations: Configurations) -> None:
         if material.authority is not None and material.serving is not None:

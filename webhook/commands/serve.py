@@ -313,16 +313,24 @@ def replica(settings: ServeSettings) -> "Replica":
 
 def _quota_parts(settings: ServeSettings) -> "QuotaParts | None":
     from webhook.kubernetes.api_server import ApiServer
-    from webhook.replica.ledger_config_maps import quota_parts_from, quota_parts_of
+    from webhook.ledger.context import LedgerContext, LedgerTiming
+    from webhook.ledger.ledger_store import MemoryStore
+    from webhook.ledger.pod_source import PodsAndClaims
+    from webhook.replica.ledger_config_maps import ApiStore
+    from webhook.replica.quota_service import QuotaParts
+    from webhook.replica.status_objects import QuotaStatus
 
     accelerators = load_policies(settings.policies, judges_ends=False).accelerators
     tells_usage = settings.quota_names == "own"
     if settings.quota_ledgers is not None:
-        server, in_flight = ApiServer(settings.kubeconfig), settings.quota_in_flight_seconds
-        return quota_parts_of(server, settings.quota_ledgers, in_flight, accelerators, tells_usage=tells_usage)
+        server, timing = ApiServer(settings.kubeconfig), LedgerTiming(in_flight=settings.quota_in_flight_seconds)
+        store, pods = ApiStore(server, settings.quota_ledgers), PodsAndClaims(server, accelerators=accelerators)
+        context = LedgerContext(store, pods, timing, is_bounded=True, tells_usage=tells_usage, groups=pods.groups)
+        return QuotaParts(context, pods, QuotaStatus(server, settings.quota_ledgers))
     if settings.inventory is None:
         return None
-    return quota_parts_from(inventory_of(settings.inventory, accelerators).pods, tells_usage=tells_usage)
+    held = inventory_of(settings.inventory, accelerators).pods
+    return QuotaParts(LedgerContext(MemoryStore(), held, tells_usage=tells_usage), held)
 
 
 @click.command()

@@ -68,15 +68,8 @@ class Site:
         """Whether the URL leads to the registry itself, with TLS if the registry has TLS."""
         return url.host == self.host and (url.scheme == "https" or self.registry.plain_http)
 
-    def check_redirect(self, url: Url) -> None:
-        """Raise ImageLookupError unless manifests and blobs may be fetched from the URL."""
-        self._check(url, self.registry.blob_hosts, f"redirects to {url.host}", "blobHosts")
-
-    def check_realm(self, url: Url) -> None:
-        """Raise ImageLookupError unless tokens may be requested from the URL."""
-        self._check(url, self.registry.token_hosts, f"names {url.host} as its token server", "tokenHosts")
-
-    def _check(self, url: Url, patterns: tuple[HostPattern, ...], does: str, key: str) -> None:
+    def check(self, url: Url, patterns: tuple[HostPattern, ...], does: str, key: str) -> None:
+        """Raise ImageLookupError unless the URL leads to the registry itself, or to a host that `key` lists."""
         if self.is_own(url):
             return
         if not any(pattern.matches(url.host) for pattern in patterns):

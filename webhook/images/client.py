@@ -210,7 +210,7 @@ class _LookUp:
             if answer.status not in _REDIRECTS:
                 return answer
             url = parse_url(answer.headers.get("location", ""), request.url)
-            self.site.check_redirect(url)
+            self.site.check(url, self.site.registry.blob_hosts, f"redirects to {url.host}", "blobHosts")
             request = replace(request, url=url)
         raise ImageLookupError(f"the registry redirects more than {self.limits.redirects} times")
 
@@ -247,7 +247,8 @@ class _LookUp:
                 "the registry demands a token but does not name a token server (realm in WWW-Authenticate)"
             )
         realm = parse_url(parameters["realm"])
-        self.site.check_realm(realm)
+        does = f"names {realm.host} as its token server"
+        self.site.check(realm, self.site.registry.token_hosts, does, "tokenHosts")
         answer = self._exchange(self._token_request(realm, parameters))
         if answer.status in (401, 403):
             refused = f"rejects the configured credentials ({answer.status}); correct them"

@@ -11,15 +11,9 @@ from webhook.kubernetes.api_errors import ApiServerError, ConflictError
 from webhook.kubernetes.api_paths import CORE, delete_options, path_of
 from webhook.kubernetes.api_server import METADATA, ApiServer
 from webhook.kubernetes.paged_list import ListDeadline, Listed, PagedList
-from webhook.ledger.context import LedgerContext, LedgerTiming
 from webhook.ledger.entries import LABEL, PREFIX, SET_ASIDE, Entries, content, entries_in, undecodable
-from webhook.ledger.ledger_store import LedgerError, MemoryStore, StoredLedger
-from webhook.ledger.pod_source import PodsAndClaims
-from webhook.ledger.static_pods import StaticPods
-from webhook.model.accelerators import BUILT_IN, Accelerators
+from webhook.ledger.ledger_store import LedgerError, StoredLedger
 from webhook.model.json_parts import listed, mapped, part
-from webhook.replica.quota_service import QuotaParts
-from webhook.replica.status_objects import QuotaStatus
 
 _PAGE = 50
 """Ledgers in one page of a list. A ledger usually has a few kilobytes, and at most half a megabyte."""
@@ -171,26 +165,3 @@ def _explained(method: str, path: str, error: ApiServerError) -> LedgerError:
 
 _TOO_LARGE = "; the quota has more pods than one object can hold"
 _REMEDIES = {404: "; --quota-ledgers has to name a namespace that is there", 413: _TOO_LARGE, 422: _TOO_LARGE}
-
-
-def quota_parts_of(
-    server: ApiServer,
-    namespace: str,
-    in_flight_seconds: float,
-    accelerators: Accelerators = BUILT_IN,
-    *,
-    tells_usage: bool = True,
-) -> QuotaParts:
-    """Ledgers in a namespace of the API server, and what is shown of them.
-
-    Any admission takes less than `in_flight_seconds` from our answer to the stored pod.
-    """
-    pods, timing = PodsAndClaims(server, accelerators=accelerators), LedgerTiming(in_flight=in_flight_seconds)
-    store = ApiStore(server, namespace)
-    context = LedgerContext(store, pods, timing, is_bounded=True, tells_usage=tells_usage, groups=pods.groups)
-    return QuotaParts(context, pods, QuotaStatus(server, namespace))
-
-
-def quota_parts_from(pods: StaticPods, *, tells_usage: bool = True) -> QuotaParts:
-    """Ledgers in memory, for the pods of an inventory."""
-    return QuotaParts(LedgerContext(MemoryStore(), pods, tells_usage=tells_usage), pods)

@@ -43,9 +43,9 @@ from webhook.why.observed import (
 _TELL = "tell the platform team"
 
 
-def unplaced(seen: ObservedPod) -> Explanation:
+def unplaced(seen: ObservedPod) -> Explanation | None:
     """The reason of a pod without a node that no gate and no queue holds back."""
-    return (by_nodes(seen) or _by_scheduler(seen)).with_evidence(*_said(seen))
+    return None if seen.node else (by_nodes(seen) or _by_scheduler(seen)).with_evidence(*_said(seen))
 
 
 def _said(seen: ObservedPod) -> Iterator[Clue]:
@@ -176,7 +176,9 @@ def _insufficient(seen: ObservedPod, pod: Pod, names: Sequence[str]) -> Explanat
 
 def _busy(pod: Pod, demand: dict[str, int], usable: Sequence[NodeState], usage: NodeUsage) -> Explanation:
     """The reason of a pod for which too little is free on the `usable` nodes that fit."""
-    clues = [Clue("nodes", _free_by_node(list(pod.gpus), usable, usage))]
+    free = {one.name: sum(usage.free(one, name) for name in pod.gpus) for one in usable}
+    ordered = sorted(free, key=lambda name: (-free[name], name))
+    clues = [Clue("nodes", few([f"{name} has {free[name]} free" for name in ordered]))]
     held = [f"namespace {name or '(unknown)'} holds {gpus}" for name, gpus in usage.holders(one.name for one in usable)]
     clues += [Clue("pods on these nodes", few(held))] if held else []
     gpus = "; ".join(_amount(name, count, usable, usage) for name, count in pod.gpus.items())
@@ -201,12 +203,6 @@ def _amount(name: str, wanted: int, usable: Sequence[NodeState], usage: NodeUsag
         f"{offered(name, sum(free))} of {offered(name, total)} {name} on {counted(len(usable), 'fitting node')} are "
         f"free, at most {offered(name, max(free))} on one node; it requests {asked(name, wanted)}"
     )
-
-
-def _free_by_node(names: Sequence[str], usable: Sequence[NodeState], usage: NodeUsage) -> str:
-    free = {one.name: sum(usage.free(one, name) for name in names) for one in usable}
-    ordered = sorted(free, key=lambda name: (-free[name], name))
-    return few([f"{name} has {free[name]} free" for name in ordered])
 
 
 def _by_scheduler(seen: ObservedPod) -> Explanation:

@@ -152,10 +152,6 @@ def _queued(seen: ObservedPod) -> Explanation | None:
     return on_nodes.with_evidence(*found.evidence) if is_certain or not entry.message else found
 
 
-def _unplaced(seen: ObservedPod) -> Explanation | None:
-    return None if seen.node else unplaced(seen)
-
-
 # From here on the pod is bound to a node.
 
 
@@ -353,7 +349,7 @@ _DETECTORS: tuple[Callable[[ObservedPod], Explanation | None], ...] = (
     _terminating,
     gated,
     _queued,
-    _unplaced,
+    unplaced,
     _node_fault,
     _gone_gpus,
     _images,
