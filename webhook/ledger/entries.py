@@ -8,6 +8,7 @@ A ConfigMap holds the entries as JSON, which is compressed where it is large.
 import base64
 import gzip
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -51,10 +52,12 @@ class Entries:
 
     def __post_init__(self) -> None:
         if (self.by_uid or self.remainders) and not self.counts:
-            counts: dict[Demand, int] = {}
+            counts = Counter[Demand]()
             for demand, uids in _by_demand(self.by_uid):
-                counts[demand] = counts.get(demand, 0) + len(uids)
-            _add_units(counts, self.remainders.values(), 1)
+                counts[demand] += len(uids)
+            for one in self.remainders.values():
+                if one.left:
+                    counts[one.demand] += one.left
             object.__setattr__(self, "counts", counts)
 
     def changed(
@@ -83,24 +86,21 @@ class Entries:
         replaced = [self.by_uid[uid] for uid in (*gone, *new) if uid in self.by_uid]
         rounds = {uid: number for uid, number in self.rounds.items() if uid not in gone}
         rounds |= {uid: rounds.get(uid, 0) + 1 for uid in renewed if uid in by_uid}
-        counts, before, held = self._counted(new.values(), replaced), self.remainders, self.remainders
+        counts, before, held = Counter(self.counts), self.remainders, self.remainders
+        counts.update(new.values())
+        counts.subtract(replaced)
         if remainders or (held and gone):
             held = {key: one for key, one in {**held, **remainders}.items() if one is not None}
             remainders = {**remainders, **returned(held, {uid: self.by_uid[uid] for uid in gone}, by_uid)}
             held = {key: one for key, one in {**held, **remainders}.items() if one is not None}
             for known, times in ((before, -1), (held, 1)):
-                _add_units(counts, [known[key] for key in remainders if key in known], times)
-        return Entries(by_uid, covered, counts, rounds, held)
-
-    def _counted(self, new: Iterable[Demand], gone: Iterable[Demand]) -> dict[Demand, int]:
-        counts = dict(self.counts)
-        for demand in new:
-            counts[demand] = counts.get(demand, 0) + 1
-        for demand in gone:
-            counts[demand] -= 1
-            if not counts[demand]:
+                for one in [known[key] for key in remainders if key in known]:
+                    counts[one.demand] += times * one.left
+                    replaced.append(one.demand)
+        for demand in replaced:
+            if not counts.get(demand, 1):
                 del counts[demand]
-        return counts
+        return Entries(by_uid, covered, counts, rounds, held)
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -279,15 +279,6 @@ def _uids(packed: str, where: str) -> Iterator[bytes]:
     if len(found) % UID_BYTES:
         raise ValueError(f"{where}: {len(found)} bytes are no whole number of uids of {UID_BYTES}")
     return (found[start : start + UID_BYTES] for start in range(0, len(found), UID_BYTES))
-
-
-def _add_units(counts: dict[Demand, int], remainders: Iterable[Remainder], times: int) -> None:
-    """Count the units that remainders hold room for, or with -1 no longer."""
-    for one in remainders:
-        if one.left:
-            counts[one.demand] = counts.get(one.demand, 0) + times * one.left
-            if not counts[one.demand]:
-                del counts[one.demand]
 
 
 def _by_demand(by_uid: Mapping[bytes, Demand]) -> Iterable[tuple[Demand, list[bytes]]]:
