@@ -18,7 +18,7 @@ from typing import Any
 import click
 import yaml
 
-from deploy.match_conditions import claim_conditions, pod_conditions, workload_conditions
+from deploy.match_conditions import CLAIM_CONDITIONS, pod_conditions, workload_conditions
 from webhook.commands.main import main as program
 from webhook.model.accelerators import GPU_PATTERNS
 from webhook.model.workloads import WORKLOADS
@@ -213,7 +213,7 @@ def _conditions(*, nvidia_is_default_runtime: bool) -> dict[str, Any]:
         "mutate": pod_conditions(patterns, watches_nodes=False, nvidia_is_default_runtime=nvidia_is_default_runtime),
         "validate": pod_conditions(patterns, watches_nodes=True, nvidia_is_default_runtime=nvidia_is_default_runtime),
         "workloads": workload_conditions(patterns, nvidia_is_default_runtime=nvidia_is_default_runtime),
-        "claims": claim_conditions(),
+        "claims": CLAIM_CONDITIONS,
     }
     return {webhook: [{"name": name, "expression": one} for name, one in of.items()] for webhook, of in found.items()}
 

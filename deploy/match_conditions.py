@@ -124,21 +124,16 @@ def workload_conditions(gpu_patterns: Sequence[str], *, nvidia_is_default_runtim
     }
 
 
-def claim_conditions() -> dict[str, str]:
-    """The conditions of a webhook for CREATE of ResourceClaims: one that requests only known other devices is not sent,
-    unless it has `adminAccess`.
-
-    The class of a request stands in different places in v1beta1 and in later versions.
-    """
-    return {"only-gpu-claims": _MAY_CLAIM_GPUS}
-
-
 _IS_NO_OTHER = f"!%s.matches(r'^({OTHER_CLASSES})$')"
-_MAY_CLAIM_GPUS = f"""\
+CLAIM_CONDITIONS = {
+    "only-gpu-claims": f"""\
 has(object.spec.devices) && has(object.spec.devices.requests) && object.spec.devices.requests.exists(r,
   has(r.exactly) ? (has(r.exactly.adminAccess) && r.exactly.adminAccess) || {_IS_NO_OTHER % "r.exactly.deviceClassName"}
   : has(r.firstAvailable) ? r.firstAvailable.exists(one, {_IS_NO_OTHER % "one.deviceClassName"})
   : (has(r.adminAccess) && r.adminAccess) || !has(r.deviceClassName) || {_IS_NO_OTHER % "r.deviceClassName"})"""
+}
+"""The conditions of a webhook for CREATE of ResourceClaims: one that requests only known other devices is not sent,
+unless it has `adminAccess`. The class of a request stands in different places in v1beta1 and in later versions."""
 
 _IS_UNCONTROLLED = (
     "!has(object.metadata.ownerReferences) ||\n"

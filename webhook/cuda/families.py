@@ -236,7 +236,10 @@ def look_up(reference: ImageReference, tables: CudaTables = SHIPPED) -> Reading:
         notes = ("it is built for Jetson",)
         return Reading(BuiltFor.CUDA, None, name.tag_evidence, architectures=("arm64",), notes=notes)
     row = next((row for row in rows if row.fits(name)), None)
-    found = row.read(name) if row else read_words(name) if rows else _of_no_family(name, tables.toolkits.released)
+    found = row.read(name) if row else read_words(name)
+    full = None if rows else _LIKE_NVIDIA_CUDA.match(name.tag)
+    if full is not None and full[1] in tables.toolkits.released:  # what was added to the base is not known
+        found = Reading(BuiltFor.CUDA, parse_version(full[1]), name.tag_evidence, Base.RELATED)
     is_for_cuda = found.kind is BuiltFor.CUDA
     own = next((_ARCHITECTURES[part] for part in name.parts[:-1] if part in _ARCHITECTURES), found.architectures)
     return replace(
@@ -253,18 +256,8 @@ _LIKE_NVIDIA_CUDA = re.compile(
     r"-(?:ubuntu|ubi|rockylinux|centos|opensuse|oraclelinux|amzn|azl|cm)[0-9.]+(?![a-z0-9])",
     re.ASCII,
 )
-"""Tags of nvidia/cuda in full: X.Y.Z-[cudnn-]{base,runtime,devel}-distribution."""
-
-
-def _of_no_family(name: ImageName, toolkits: frozenset[str]) -> Reading:
-    """An image of no known family: its words, and a tag in the full form of nvidia/cuda's tags.
-
-    Such a tag comes from the base if its CUDA is among the known `toolkits`. What was added to the base is not known.
-    """
-    found = _LIKE_NVIDIA_CUDA.match(name.tag)
-    if found is not None and found[1] in toolkits:
-        return Reading(BuiltFor.CUDA, parse_version(found[1]), name.tag_evidence, Base.RELATED)
-    return read_words(name)
+"""Tags of nvidia/cuda in full: X.Y.Z-[cudnn-]{base,runtime,devel}-distribution. An image of no known family that has
+such a tag, with a CUDA that was released, is built on it."""
 
 
 def _platform(name: ImageName, words: Words) -> str:

@@ -97,14 +97,10 @@ def _factor_of(text: str) -> _Factor | None:
         return None
     operator = _OPERATORS[operator]
     is_too_long = len(f"{name} {operator} {value}") >= _LONGEST_FACTOR
-    return _Factor(name.lower(), operator, value.lower(), _numbers_of(value), _INVALID if is_too_long else _FALSE)
-
-
-def _numbers_of(value: str) -> tuple[int, ...] | None:
-    numbers = [number for number in value.split(".") if number]
-    if _VERSION.fullmatch(value) is None or max(map(len, numbers)) > _LONGEST_NUMBER:
-        return None
-    return _without_zeros(tuple(map(int, numbers)))
+    parts = [number for number in value.split(".") if number]
+    is_version = _VERSION.fullmatch(value) is not None and max(map(len, parts)) <= _LONGEST_NUMBER
+    numbers = _without_zeros(tuple(map(int, parts))) if is_version else None
+    return _Factor(name.lower(), operator, value.lower(), numbers, _INVALID if is_too_long else _FALSE)
 
 
 def outcomes(requirement: str, system: KnownSystem) -> frozenset[bool]:

@@ -157,33 +157,6 @@ class _File(CamelModel):
     spec: _Spec
 
 
-def read_registries(path: Path) -> list[Registry]:
-    """The registries in a file. Raises FileErrors with every mistake in it."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        found = f"the file cannot be read ({error.strerror or error}); name a readable file"
-        raise FileErrors.of(str(path), found) from None
-    root, faults = read_yaml(content, str(path), "list of registries"), Faults()
-    file = read_as(root, _File, schema_of(_File), faults, context={"folder": path.parent})
-    if file is None:
-        raise FileErrors(faults.errors)
-    registries = [registry for name in file.spec.presets for registry in PRESETS[name]]
-    taken = {registry.host: "a preset" for registry in registries}
-    for number, entry in enumerate(file.spec.registries):
-        place, registry = ("spec", "registries", number), entry.registry
-        if registry.host in taken:
-            message = f"{registry.host.name} is also listed by {taken[registry.host]}; keep one of the two"
-            faults.add(root.file, root.at(*place).line, place, message)
-        taken[registry.host] = key_text(place)
-        registries.append(registry)
-    if not registries:
-        message = f"lists no registry; name presets ({', '.join(PRESETS)}) or registries"
-        faults.add(root.file, root.at("spec").line, "spec", message)
-    faults.raise_if_any()
-    return registries
-
-
 class AllowList:
     """The registries that may be queried. An exact host name beats a domain, and a longer domain a shorter one."""
 
@@ -196,7 +169,30 @@ class AllowList:
     @classmethod
     def load(cls, path: Path | str) -> "AllowList":
         """Read the list in the file at `path`. Raises FileErrors with every mistake in it."""
-        return cls(read_registries(Path(path)))
+        path = Path(path)
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            found = f"the file cannot be read ({error.strerror or error}); name a readable file"
+            raise FileErrors.of(str(path), found) from None
+        root, faults = read_yaml(content, str(path), "list of registries"), Faults()
+        file = read_as(root, _File, schema_of(_File), faults, context={"folder": path.parent})
+        if file is None:
+            raise FileErrors(faults.errors)
+        registries = [registry for name in file.spec.presets for registry in PRESETS[name]]
+        taken = {registry.host: "a preset" for registry in registries}
+        for number, entry in enumerate(file.spec.registries):
+            place, registry = ("spec", "registries", number), entry.registry
+            if registry.host in taken:
+                message = f"{registry.host.name} is also listed by {taken[registry.host]}; keep one of the two"
+                faults.add(root.file, root.at(*place).line, place, message)
+            taken[registry.host] = key_text(place)
+            registries.append(registry)
+        if not registries:
+            message = f"lists no registry; name presets ({', '.join(PRESETS)}) or registries"
+            faults.add(root.file, root.at("spec").line, "spec", message)
+        faults.raise_if_any()
+        return cls(registries)
 
     def allows(self, reference: ImageReference) -> bool:
         return self.site(reference.registry) is not None

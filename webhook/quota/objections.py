@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from webhook.facts.facts import ClusterFacts
 from webhook.model.accelerators import Share
 from webhook.model.claims import MOST_CLAIMS, Requests, claims_of, is_too_many
-from webhook.model.pod import Container, Pod
+from webhook.model.pod import Pod
 from webhook.model.violation import Violation
 from webhook.model.wording import cut, few, not_enabled
 from webhook.quota.amounts import amounts, unit_of
@@ -90,7 +90,8 @@ def uncounted(pod: Pod, quota: Quota, facts: ClusterFacts) -> Iterator[Violation
         if container.unknown_classes:
             names = few([cut(one) for one, _ in container.unknown_classes])
             yield Violation(where, f"requests {names}, which may be GPUs or not", allowed, _DECLARE)
-        if opening := _opening(container, quota):
+        named = [one for one in container.gpu_requests if one.count and one.accelerator.share is Share.NODE]
+        if opening := [cut(one.resource) for one in named if one.resource not in quota.counting.weights]:
             found = f"requests {few(opening)}, which gives access to all GPUs of a node"
             is_denied = quota.counting.claims is ClaimsMode.DENY
             yield Violation(where, found, allowed if is_denied else f"{called(quota)} counts it as 1", _WEIGH)
@@ -122,12 +123,3 @@ def _uncounted_claims(pod: Pod, quota: Quota, facts: ClusterFacts) -> Iterator[V
         elif not named.kind or facts.claim_names(named.kind, pod.namespace) is None:
             yield Violation(_CLAIMS, _BY_CLAIM, allowed, _REQUEST_COUNTED)
             return
-
-
-def _opening(container: Container, quota: Quota) -> list[str]:
-    """The resources of a container that give access to all GPUs of a node, and have no weight in the policy."""
-    return [
-        cut(request.resource)
-        for request in container.gpu_requests
-        if request.count and request.accelerator.share is Share.NODE and request.resource not in quota.counting.weights
-    ]

@@ -1,7 +1,7 @@
 """The cluster around the pods of an answer: nodes, what is free on them, quotas and who holds them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -223,7 +223,9 @@ class ClusterView:
         for raw in self._reader.items(PODS, self._namespace, "who holds the GPUs of the namespace", selector=COUNTING):
             with suppress(ValueError):
                 gpus = pod_from_raw(raw, self.accelerators, self._namespace).gpu_count
-                held[_owner(raw)] += 0 if gates_of(raw) else gpus
+                owner = controller_of(raw)
+                whose = reference_of(raw).title if owner is None else f"{text(owner, 'kind')} {text(owner, 'name')}"
+                held[whose] += 0 if gates_of(raw) else gpus
         holders = sorted((+held).items(), key=lambda one: (-one[1], one[0]))
         return replace(around, quotas=tuple(quotas), holders=tuple(holders))
 
@@ -231,11 +233,6 @@ class ClusterView:
 def policy_for(raw: Raw, namespace: str, policies: PolicySet, now: float) -> Policy:
     """What holds for an object, with the exceptions that are about it at `now`, in seconds since 1970."""
     return policies.in_force(namespace, lambda: subject_of(raw, text(raw, "kind")), now).policy
-
-
-def _owner(raw: Mapping[str, object]) -> str:
-    owner = controller_of(raw)
-    return reference_of(raw).title if owner is None else f"{text(owner, 'kind')} {text(owner, 'name')}"
 
 
 # Quotas

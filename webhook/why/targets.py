@@ -42,7 +42,9 @@ def find_target(reader: ClusterReader, written: str, namespace: str) -> Target:
         for one in workloads
         if (raw := reader.get(one, namespace, name, f"whether there is a {one.kind} {name}")) is not None
     ]
-    top = [one for one in several if not _is_made_by(one[1], several)]
+    uids = {text(raw, "metadata", "uid") for _, raw in several}
+    makers = [{text(owner, "uid") for owner in listed(raw, "metadata", "ownerReferences")} for _, raw in several]
+    top = [one for one, of in zip(several, makers, strict=True) if not of & uids]  # a JobSet makes a Job of its name
     if len(top) == 1:
         return top[0]
     if top:
@@ -105,12 +107,6 @@ def _existing(reader: ClusterReader, kinds: Iterable[ApiResource], namespace: st
                 )
             )
     return found
-
-
-def _is_made_by(raw: Raw, others: list[Target]) -> bool:
-    """Whether another of these objects made this one, as a JobSet makes a Job of its name."""
-    uids = {text(other, "metadata", "uid") for _, other in others if other is not raw}
-    return any(text(owner, "uid") in uids for owner in listed(raw, "metadata", "ownerReferences"))
 
 
 def _no_such(reader: ClusterReader, kinds: list[ApiResource], name: str, namespace: str, what: str) -> TargetError:
