@@ -39,7 +39,7 @@ _SPENDABLE = 0.75
 _DEFAULT_TIMEOUT_SECONDS = 10
 """Kubernetes' default timeout of webhooks, for senders that do not say how long they wait."""
 
-_WHOLE_SECONDS = re.compile(r"[0-9]{1,3}s")
+_TIMEOUT = re.compile(r"timeout=([0-9]{1,3})s")
 
 SMALL = 65_536
 """Most bytes of a body that is not estimated. Usual reviews are smaller, so they never wait."""
@@ -210,20 +210,14 @@ def _time_budget(environ: Environ, decision_seconds: float) -> TimeBudget:
     better than a late answer: there is still time for one, and under load it may reach another replica.
     """
     waited = environ.get("webhook.waited", float)()
-    timeout = _timeout_seconds(environ.get("QUERY_STRING", ""))
+    found = _TIMEOUT.fullmatch(environ.get("QUERY_STRING", ""))
+    timeout = int(found[1]) if found else _DEFAULT_TIMEOUT_SECONDS
     if waited > timeout * _LATEST_START:
         text = f"overloaded: the request waited for {waited:.1f} s of the {timeout} s that its sender waits"
         raise unavailable(text, "overloaded")
     left = timeout - waited
     deadline = DecisionDeadline(decision_seconds, time.monotonic() + left)
     return TimeBudget(left * _SPENDABLE, environ.get("webhook.may_block", lambda: None), deadline)
-
-
-def _timeout_seconds(query: str) -> int:
-    name, _, value = query.partition("=")
-    if name == "timeout" and _WHOLE_SECONDS.fullmatch(value):
-        return int(value[:-1])
-    return _DEFAULT_TIMEOUT_SECONDS
 
 
 def _body(environ: Environ) -> bytes:

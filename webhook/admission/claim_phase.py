@@ -72,11 +72,12 @@ def claims(
     if (group, request.kind) != (GROUP, CLAIM) or request.operation != "CREATE" or raw is None:
         return UNCONCERNED
     decision = _judged(request, raw, in_force(request, policies, now), facts)
-    owner = _owner(request, raw)
-    if owner is None or not policies.exceptions.may_hold(namespace, _in_question(decision), now):
+    owner, outcome, wanted = _owner(request, raw), decision.outcome, decision.requests
+    if owner is None or outcome is None:
         return decision
-    pod = pod_of(owner)
-    if pod is None:
+    in_question = {one.rule for one in outcome.refusals}
+    in_question |= _OF_QUOTAS if wanted.requests or wanted.findings else set()
+    if not policies.exceptions.may_hold(namespace, in_question, now) or (pod := pod_of(owner)) is None:
         return decision
     held = policies.in_force(namespace, lambda: subject_for_pod(raw, pod), now)
     return _judged(request, raw, held, facts)
@@ -99,14 +100,6 @@ def _owner(request: AdmissionRequest, raw: Mapping[str, Any]) -> ClaimOwner | No
     if owner is None or request.user not in (CONTROLLERS if owner.claim else (SCHEDULER,)):
         return None
     return owner if owner.claim or is_for_extended_resources(raw) else None
-
-
-def _in_question(decision: Decision) -> frozenset[str]:
-    outcome, wanted = decision.outcome, decision.requests
-    if outcome is None:
-        return frozenset()
-    refusing = frozenset(one.rule for one in outcome.refusals)
-    return refusing | _OF_QUOTAS if wanted.requests or wanted.findings else refusing
 
 
 class PodUnknownError(Exception):

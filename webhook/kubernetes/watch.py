@@ -228,7 +228,11 @@ class Watch:
             detail = "unknown to the API server, so there are none"
             self.health = replace(self.health, is_served=False, detail=detail)
         elif refusal.status == 403 and self.resource.refused is not None:
-            self._forbidden(self.resource.refused, str(refusal))
+            detail = f"nothing is known of them: {refusal}"  # so this goes on without them; further attempts follow
+            if self.health.detail != detail:
+                _log.warning("%s: %s", self.resource.name, detail)
+            self.resource.refused()
+            self.health = Health(confirmed=self._clock(), loaded=True, reachable=True, is_served=False, detail=detail)
         else:
             self._failed(str(refusal), reachable=True)
         return max(self._pause(), min(refusal.retry_after, self._timing.last_retry))
@@ -238,14 +242,6 @@ class Watch:
         self._absent = (self._absent + 1) % len(self.resource.paths)
         self._at = (self._at + 1) % len(self.resource.paths)
         return self._absent > 0
-
-    def _forbidden(self, refused: Callable[[], None], refusal: str) -> None:
-        """Continue without the resource; further attempts follow."""
-        detail = f"nothing is known of them: {refusal}"
-        if self.health.detail != detail:
-            _log.warning("%s: %s", self.resource.name, detail)
-        refused()
-        self.health = Health(confirmed=self._clock(), loaded=True, reachable=True, is_served=False, detail=detail)
 
     def _failed(self, detail: str, *, reachable: bool, silent: bool = False) -> None:
         """Record a failure. The watch was current until now, unless the failure is a silence."""

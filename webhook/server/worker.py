@@ -120,14 +120,6 @@ class Clients:
         if is_answered:
             self.release(connection)
 
-    def look_after(self) -> None:
-        """End the turns of clients that took too long."""
-        now = time.monotonic()
-        for connection in self:
-            if now >= connection.until:
-                connection.expire()
-        self.make_room()
-
     def reserve(self, connection: Connection, size: int, head: int = 0) -> bool:
         """Set memory aside for a body or an answer, until `release`; return whether there was room for it.
 
@@ -286,7 +278,11 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         """Tell the parent that this process is well, look after the certificate, and end turns that took too long."""
         self.notify()
         self._certificates.context()
-        clients.look_after()
+        now = time.monotonic()
+        for connection in clients:
+            if now >= connection.until:
+                connection.expire()
+        clients.make_room()
 
 
 def _backlog(listeners: list[Any]) -> list[socket.socket]:
