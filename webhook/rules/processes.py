@@ -159,7 +159,8 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
             gpus = _own_gpus(container, pod, facts)
             yield from _of_devices(container, gpus) if gpus else ()
             for one in started if gpus and not _joins_ray(started, container, pod) else ():
-                yield from _compared(one, gpus, container, says_shares=_says_shares(pod, facts))
+                says_shares = all(not _SAYS_SHARES.isdisjoint(node.labels) for node in candidates(pod, facts))
+                yield from _compared(one, gpus, container, says_shares=says_shares)
                 if facts.is_thorough and one.model:
                     yield from unfit(one.model, pod, container, gpus, facts, settings.catalogue)
 
@@ -170,18 +171,15 @@ def validate_in_group(
     """Compare what a server needs in all pods together with the GPUs of its group."""
     for container in pod.lasting_containers() if sum(count for _, count in group) > 1 else ():
         words = _read(container) if container.gpu_count or container.has_claims else ()
-        found = _started(words, container.env, container.env_from, spans=True, together=True) if words else ()
-        for one in found if not _joins_ray(found, container, pod) else ():
+        started = _started(words, container.env, container.env_from, spans=True, together=True) if words else ()
+        for one in started if not _joins_ray(started, container, pod) else ():
             gpus, size = _gpus_of_group(group, facts), one.size
-            if size is None:
-                continue
-            if gpus and size.number > gpus:
+            if size is not None and size.number > gpus > 0:
                 s, it = ("", "them") if len(size.said) > 1 else ("s", "it")
                 needs = f"{' and '.join(size.said)} need{s} {counted(size.number, 'GPU')}"
-                pods = counted(sum(count for _, count in group), "pod")
-                where = _place(one.row, size, container)
+                found = f"{needs}, and the {sum(count for _, count in group)} pods of a group have {gpus} together"
                 remedy = f"Set {it} for {gpus}, or give the group more GPUs"
-                yield Violation(where, f"{needs}, and the {pods} of a group have {gpus} together", "", remedy)
+                yield Violation(_place(one.row, size, container), found, "", remedy)
 
 
 def _gpus_of_group(group: Sequence[tuple[Pod, int]], facts: Facts) -> int:
@@ -250,11 +248,6 @@ def _joins_ray(started: Sequence[Started], container: Container, pod: Pod) -> bo
     """Whether a server may use a cluster that another container of the pod has started."""
     others = " ".join([word for one in pod.lasting_containers() if one.path != container.path for word in one.words])
     return any("RAY_ADDRESS" in one.row.open for one in started) and re.search(r"\bray\b", others) is not None
-
-
-def _says_shares(pod: Pod, facts: Facts) -> bool:
-    """Whether every known node that the pod may run on would say that its GPUs are shared."""
-    return all(not _SAYS_SHARES.isdisjoint(one.labels) for one in candidates(pod, facts))
 
 
 def _is_whole(gpu: Accelerator | None) -> bool:
