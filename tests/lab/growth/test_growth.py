@@ -90,7 +90,7 @@ def test_a_loop_in_a_loop_is_noticed_and_a_loop_is_not() -> None:
         assert all(key in keys for key in keys for _ in range(1000))
 
     case: Case = (("spec.tolerations[]", 0),)
-    assert too_fast(square, [case], SIZE)
+    assert any(too_fast(square, [case], SIZE) for _ in range(4))  # where others work, a square may look like a line
     assert not too_fast(line, [case], SIZE)
 
 
