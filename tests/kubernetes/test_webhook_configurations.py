@@ -84,7 +84,7 @@ Change = Callable[[Webhook], object]
 
 
 def installed(text: str, phase: str) -> dict[str, Any]:
-    return copy.deepcopy(dict(read_registration(text, "sample").configurations[phase]))
+    return copy.deepcopy(dict(read_registration(text, "sample")[phase]))
 
 
 def as_stored(plane: ControlPlane, document: dict[str, Any], bundle: str = "Q0E=") -> dict[str, Any]:
