@@ -348,6 +348,11 @@ def test_a_script_that_turns_a_requested_network_off_is_found(script, is_found):
     assert said(job(trainer(args=[script], resources={IB: 1})), ClusterFacts()) == []
 
 
+def test_a_network_of_several_resources_is_judged_once():
+    off = trainer(resources={"rdma/a": 1, "rdma/b": 1}, env={"NCCL_IB_DISABLE": "1"})
+    assert len(said(job(off), ClusterFacts())) == 1
+
+
 def test_variables_of_others_do_not_matter(says):
     off = trainer(resources={IB: 8}, env={"NCCL_IB_DISABLE": "1"})
     says(said(job(off)))

@@ -15,6 +15,7 @@ from webhook.model.accelerators import GPUMEM
 from webhook.model.claims import TEMPLATE, TOO_LARGE, Devices
 from webhook.model.node import NodeClass
 from webhook.model.pod_reader import pod_from_raw
+from webhook.rules import processes
 from webhook.rules.processes import LAUNCHERS, RULE
 from webhook.rules.rule import Advice, Violation
 
@@ -259,6 +260,20 @@ def test_a_group_that_was_too_small_before_is_no_new_finding():
     warned = policy({"processes": {"mode": "warn"}})
     found = [engine.validate_workload(of(3), "team", warned, ClusterFacts(), old=of(old)).findings for old in (2, 4)]
     assert list(map(len, found)) == [0, 1]
+
+
+def test_the_other_containers_are_read_once_however_many_servers_there_are(monkeypatch):
+    asked = []
+
+    def counted(inner):
+        return lambda *of: asked.append(inner.__name__) or inner(*of)
+
+    for name in ("_of_ray", "_gpus_of_group"):
+        monkeypatch.setattr(processes, name, counted(getattr(processes, name)))
+    parsed = pod_from_raw(pod(*[{**running(4, EIGHT), "name": f"c{number}"} for number in range(5)]))
+    assert len(list(RULE.validate(parsed, settings_of(RULE, {}), NOTHING_KNOWN))) == 5
+    list(RULE.validate_in_group(parsed, [(parsed, 2)], settings_of(RULE, {}), NOTHING_KNOWN))
+    assert sorted(asked) == ["_gpus_of_group", "_of_ray", "_of_ray"]
 
 
 def test_a_leader_may_use_the_cluster_of_a_sidecar():

@@ -68,7 +68,7 @@ _ESCAPED, _SEVERAL = re.compile(r"\\([\"\\$])"), re.compile(r"\$\{?[@*]|\[[@*]\]
 _CONDITIONS = _GRAMMAR | {"for", "case", "select", "function", "{", "}", "!", "[", "[[", "test", "eval", "alias"}
 _SETTING = frozenset({"export", "unset", "declare", "typeset", "readonly", "read", "local", "printf", "mapfile"})
 _PIPES = ("|", "|&")
-_NAMED, _PLAIN = re.compile(r"(?<!\\)\$(?:(\w+)|\{(\w+)\})"), re.compile(r"[\w./:@%+,-]+")
+_NAMED, _PLAIN = re.compile(r"(?<!\\)\$(?:(\w+)|\{(\w+)\})"), re.compile(r"[\w./:@%+,-]{1,100}")
 _ASSIGNED = re.compile(r"\b(\w+)\+?=|\b(?:for|unset|read|printf|mapfile|getopts)\b(?:\s+-\w+)*\s+(\w+)")
 _PREFIXES = frozenset({"exec", "time", "nohup", "env", "tini", "dumb-init", "--"})
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")

@@ -13,7 +13,7 @@ nodes: EFA, RDMA device plugins, Google Kubernetes Engine, and rows of the platf
   if it lacks what the network needs, such as the annotation of Google Kubernetes Engine.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from re import DOTALL, IGNORECASE
@@ -184,10 +184,13 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation]:
         yield from _not_requested(pod, containers, known, settings, facts)
 
 
-def _requested(container: Container, settings: Settings) -> Iterator[tuple[str, Fabric]]:
+def _requested(container: Container, settings: Settings) -> Iterable[tuple[str, Fabric]]:
+    """The first resource of each network that a container requests."""
+    found: dict[str, tuple[str, Fabric]] = {}
     for resource, amount in {**container.limits, **container.requests}.items():
         if "/" in resource and (fabric := settings.fabric(resource)) is not None and is_some(amount):
-            yield resource, fabric
+            found.setdefault(fabric.resource, (resource, fabric))
+    return found.values()
 
 
 @lru_cache(maxsize=1024)

@@ -15,9 +15,9 @@ Its size and format are those in the name that its publisher gave it.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
@@ -147,6 +147,7 @@ class Settings(TableSettings):
 
 def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation | Advice]:
     """Compare what commands and `CUDA_VISIBLE_DEVICES` say with the GPUs of each container."""
+    of_ray: Callable[[], Set[str]] | None = None
     for container in pod.lasting_containers():
         if not (container.gpu_count or container.has_claims):
             continue
@@ -156,9 +157,9 @@ def validate(pod: Pod, settings: Settings, facts: Facts) -> Iterator[Violation |
             found = _started(words, container.env, container.env_from, may_be_a_part(pod))
             started = [one for one in found if reads_all or (one.size is not None and one.size.number != count)]
         if (started or container.sets_env(_VISIBLE)) and not is_completed_elsewhere(pod):
-            gpus = _own_gpus(container, pod, facts)
+            gpus, of_ray = _own_gpus(container, pod, facts), of_ray or cache(lambda: _of_ray(pod))
             yield from _of_devices(container, gpus) if gpus else ()
-            for one in started if gpus and not _joins_ray(started, container, pod) else ():
+            for one in started if gpus and not _joins_ray(started, container, of_ray) else ():
                 says_shares = all(not _SAYS_SHARES.isdisjoint(node.labels) for node in candidates(pod, facts))
                 yield from _compared(one, gpus, container, says_shares=says_shares)
                 if facts.is_thorough and one.model:
@@ -169,11 +170,12 @@ def validate_in_group(
     pod: Pod, group: Sequence[tuple[Pod, int]], settings: Settings, facts: Facts
 ) -> Iterator[Violation]:
     """Compare what a server needs in all pods together with the GPUs of its group."""
+    of_ray, of_group = cache(lambda: _of_ray(pod)), cache(lambda: _gpus_of_group(group, facts))
     for container in pod.lasting_containers() if sum(count for _, count in group) > 1 else ():
         words = _read(container) if container.gpu_count or container.has_claims else ()
         started = _started(words, container.env, container.env_from, spans=True, together=True) if words else ()
-        for one in started if not _joins_ray(started, container, pod) else ():
-            gpus, size = _gpus_of_group(group, facts), one.size
+        for one in started if not _joins_ray(started, container, of_ray) else ():
+            gpus, size = of_group(), one.size
             if size is not None and size.number > gpus > 0:
                 s, it = ("", "them") if len(size.said) > 1 else ("s", "it")
                 needs = f"{' and '.join(size.said)} need{s} {counted(size.number, 'GPU')}"
@@ -196,22 +198,20 @@ def _gpus_of_group(group: Sequence[tuple[Pod, int]], facts: Facts) -> int:
 
 
 def _read(container: Container) -> tuple[str, ...]:
-    """What a container runs, if it may start a launcher and is short enough to be read and remembered; else nothing."""
-    words = container.words if container.command else _words(container)
+    """What a container runs, if it may start a launcher and is short enough to be read and remembered; else nothing.
+
+    Arguments without a command are those of the program that the image runs.
+    """
+    words = container.words
+    if not container.command:
+        runs = _IMAGE if container.args and container.args[0].startswith("-") else ""
+        if _SERVED.search(container.image):
+            runs = next(one.runs[0] for one in LAUNCHERS for name in one.images if name.search(container.image))
+        words = (*runs.split(), *container.args)
     if sum(map(len, words)) > LONGEST_LITERAL or not any(map(_PROGRAMS.search, words)):
         return ()
     variables = (*container.env_from, *(value or "" for _, value in container.env))
     return words if sum(map(len, variables)) <= LONGEST_LITERAL else ()
-
-
-def _words(container: Container) -> tuple[str, ...]:
-    """The arguments of a container without a command, after what its image runs."""
-    runs = ""
-    if _SERVED.search(container.image):
-        runs = next(one.runs[0] for one in LAUNCHERS for name in one.images if name.search(container.image))
-    elif container.args and container.args[0].startswith("-"):
-        runs = _IMAGE
-    return (*runs.split(), *container.args)
 
 
 def _own_gpus(container: Container, pod: Pod, facts: Facts) -> int:
@@ -244,10 +244,15 @@ def _may_see_more(container: Container, pod: Pod) -> bool:
     )
 
 
-def _joins_ray(started: Sequence[Started], container: Container, pod: Pod) -> bool:
+def _of_ray(pod: Pod) -> Set[str]:
+    """The containers whose words name Ray."""
+    return {one.path for one in pod.lasting_containers() if re.search(r"\bray\b", " ".join(one.words))}
+
+
+def _joins_ray(started: Sequence[Started], container: Container, of_ray: Callable[[], Set[str]]) -> bool:
     """Whether a server may use a cluster that another container of the pod has started."""
-    others = " ".join([word for one in pod.lasting_containers() if one.path != container.path for word in one.words])
-    return any("RAY_ADDRESS" in one.row.open for one in started) and re.search(r"\bray\b", others) is not None
+    is_open = any("RAY_ADDRESS" in one.row.open for one in started)
+    return is_open and len(of_ray()) > (container.path in of_ray())
 
 
 def _is_whole(gpu: Accelerator | None) -> bool:
@@ -371,7 +376,9 @@ def _flags(row: Launcher, arguments: Sequence[str]) -> dict[str, tuple[str, str]
             if row.script:
                 return found
             continue
-        if word == "--" or MANY in spelling or name in found or _is_short_for(flag, row):
+        is_exact = name is not None or flag in _EXACT or (row.script and flag.startswith("--"))
+        is_short = not is_exact and (flag[:2] in row.names or any(one.startswith(flag) for one in row.names))
+        if word == "--" or MANY in spelling or name in found or is_short:
             return None
         if name is not None:
             if not has_value and name != row.drops and rest and not rest[-1].startswith("-"):
@@ -391,13 +398,6 @@ def _place(row: Launcher, size: Size, container: Container) -> str:
     flag = size.said[0].partition(" ")[0]
     part = "args" if any(flag in word for word in container.args) else "command"
     return f"{container.path}.env[{flag}]" if flag == row.env else f"{container.path}.{part}"
-
-
-def _is_short_for(flag: str, row: Launcher) -> bool:
-    """Whether argparse may take this for a longer flag that the row has."""
-    if not flag.startswith("--"):
-        return flag not in row.names and flag[:2] in row.names
-    return not (row.script or flag in _EXACT or flag in row.names) and any(one.startswith(flag) for one in row.names)
 
 
 def _compared(started: Started, gpus: int, container: Container, *, says_shares: bool) -> Iterator[Violation | Advice]:
